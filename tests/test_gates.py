@@ -80,10 +80,10 @@ def test_a_regression_is_found_and_an_improvement_is_named():
 def test_what_was_given_up_is_told():
     study = guarded([1.0, 1.0], 1)
     assert study.result.status.value == "exhausted"
-    assert gates.given_up(study.result, study.readings, "old")
-    assert not gates.given_up(study.result, study.readings, None)
+    assert gates.is_gate_given_up(study.result, study.readings, "old")
+    assert not gates.is_gate_given_up(study.result, study.readings, None)
     early = guarded([1.0, 1.0], 1, rounds=20)
-    assert not gates.given_up(early.result, early.readings, "old")
+    assert not gates.is_gate_given_up(early.result, early.readings, "old")
 
 
 def test_a_gate_comes_back_from_plain_values():
@@ -197,3 +197,10 @@ def test_a_command_that_only_fails_does_not_seem_to_be_worse():
     said, _ = gated("echo 10", "false")
     assert "whether a is worse than old by more than 10% is open. " in said
     assert "that much worse" not in said
+
+
+def test_an_arm_that_is_rejected_does_not_keep_a_gate_from_giving_up():
+    """It may still be among the candidates: only evidence that holds for all arms at once excludes it."""
+    result = (study := guarded([1.0, 1.0, 1.5], 1)).result
+    assert (result.best, result.certificate.rejected) == (None, ("new2",))
+    assert gates.is_gate_given_up(result, study.readings, "old")

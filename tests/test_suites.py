@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import truearm as ta
 from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.suites import Progress, Suite, judged
+from truearm.claims.suites import Progress, Suite, judge_suite
 from truearm.cli.race import race_command
 from truearm.commands import metrics
 from truearm.commands.command import Command
@@ -62,7 +62,7 @@ def runs_of(old, new):
 
 
 def standings(suite, old, new):
-    found = judged(suite, runs_of(old, new))
+    found = judge_suite(suite, runs_of(old, new))
     return {one.metric: one.standing for one in found.compared}
 
 
@@ -89,7 +89,7 @@ def test_a_metric_claimed_by_step_down_alone_withstands_less_than_was_declared()
     suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.05)))
     for n in range(20, 60):
         noise = np.where(rng.random(n) < 0.12, -1.0, 1.0)
-        found = judged(
+        found = judge_suite(
             suite, runs_of({"a": [1.0] * n, "b": [1.0] * n}, {"a": [2.0] * n, "b": (1 + noise / 2).tolist()})
         )
         a, b = found.compared
@@ -101,7 +101,7 @@ def test_a_metric_claimed_by_step_down_alone_withstands_less_than_was_declared()
 
 
 def test_what_is_not_claimed_withstands_nothing():
-    found = judged(SUITE, runs_of({"a": [1.0, 2.0] * 20}, {"a": [2.0, 1.0] * 20}))
+    found = judge_suite(SUITE, runs_of({"a": [1.0, 2.0] * 20}, {"a": [2.0, 1.0] * 20}))
     assert found.compared[0].standing == "open"
     assert tuple(found.compared[0].breakdown) == (None, None, None)
 
@@ -125,7 +125,7 @@ def test_a_table_of_runs_is_judged_as_the_runs_are():
     frame = table()
     found = ta.suite(frame, arm="rev", round="run", reference="old", higher=["qps"], tolerance="5%")
     columns = [{name: frame[name][i::2].tolist() for name in ("ms", "qps")} for i in (0, 1)]
-    same = judged(tolerant("5%", higher=("qps",)), runs_of(*columns))
+    same = judge_suite(tolerant("5%", higher=("qps",)), runs_of(*columns))
     assert found == same
     assert {one.metric: one.standing for one in found.compared} == {"ms": "worse", "qps": "not worse"}
     assert str(found).startswith("2 metrics: 1 is worse than in old by more than 5%: ms (1.15x)")
@@ -176,7 +176,9 @@ def test_a_suite_from_a_table_is_verified_and_shown(tmp_path):
 
 
 def test_a_suite_is_of_rounds_and_a_document_is_of_one_thing():
-    data = json.loads(json.dumps(judged(SUITE, runs_of({"a": [2.0] * N}, {"a": [1.0] * N})).to_dict(runs=True)))
+    data = json.loads(
+        json.dumps(judge_suite(SUITE, runs_of({"a": [2.0] * N}, {"a": [1.0] * N})).to_dict(runs=True))
+    )
     assert verify(data)
     with pytest.raises(VerificationError, match="a suite and a certificate"):
         verify({**data, "certificate": {"best": "new"}})
@@ -191,7 +193,7 @@ def test_the_runs_in_a_document_are_those_of_the_log_that_it_is_verified_by():
         for pull in pulls:
             study.tell(pull, Noted(1.0, {"metrics": {"a": 2.0 + (pull.arm == "old")}}))
     runs = metrics.runs_of(ROUNDS.arms, study.events())
-    data = json.loads(json.dumps(judged(SUITE, runs).to_dict(runs=True)))
+    data = json.loads(json.dumps(judge_suite(SUITE, runs).to_dict(runs=True)))
     assert verify(data, study)
     data["runs"]["old"][1]["a"] = 1.0
     with pytest.raises(VerificationError, match=r"^runs\.old\[1\]\.a is 1\.0, but the readings give 3\.0$"):
@@ -251,13 +253,13 @@ def test_percent_of_nothing_are_nothing_and_of_what_is_negative_mean_nothing():
     suite = tolerant("10%")
     assert standings(suite, {"errors": [0.0] * N}, {"errors": [0.0] * N}) == {"errors": "not worse"}
     assert standings(suite, {"errors": [0.0] * N}, {"errors": [1.0] * N}) == {"errors": "worse"}
-    found = judged(suite, runs_of({"loss": [-3.0] * N}, {"loss": [-2.99] * N}))
+    found = judge_suite(suite, runs_of({"loss": [-3.0] * N}, {"loss": [-2.99] * N}))
     assert found.status == "undecided"
     assert "mean nothing; pass a tolerance in their unit for loss." in paragraph(found)
 
 
 def test_a_difference_is_told_where_a_ratio_means_nothing():
-    [one] = judged(SUITE, runs_of({"loss": [-3.0] * N}, {"loss": [-2.5] * N})).compared
+    [one] = judge_suite(SUITE, runs_of({"loss": [-3.0] * N}, {"loss": [-2.5] * N})).compared
     assert (one.scale, one.observed, one.low, one.standing) == ("difference", 0.5, 0.5, "worse")
 
 
@@ -273,7 +275,7 @@ def test_what_a_command_does_by_itself_over_time_is_doubtful():
     steady = {"mb": [1.0] * 150}
     old = {"ms": np.exp(0.01 * rng.normal(size=150)), **steady}
     new = {"ms": np.exp(np.cumsum(0.05 * rng.normal(size=150))), **steady}
-    found = judged(SUITE, runs_of(old, new))
+    found = judge_suite(SUITE, runs_of(old, new))
     assert [one.standing for one in found.compared] == ["doubtful", "not worse"]
     assert found.status == "doubtful"
     assert "1 is doubtful: ms" in paragraph(found)
@@ -293,7 +295,7 @@ def test_that_more_rounds_would_not_tell_is_not_part_of_what_is_sure():
     rng = np.random.default_rng(4)
     suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.15)))
     old, new = ({"ms": rng.random(1500), "mb": np.full(1500, size)} for size in (1.0, 2.0))
-    said = paragraph(judged(suite, runs_of(old, new)))
+    said = paragraph(judge_suite(suite, runs_of(old, new)))
     assert "1 is too close for more rounds like these to tell: ms" in said
     assert "95% sure of what is worse, better or not worse, assuming" in said
 
@@ -341,7 +343,7 @@ def test_the_reference_is_an_arm():
 
 def test_the_first_round_in_which_all_print_calls_the_roll():
     one, two = {"ms": 1.0}, {"ms": 2.0, "mb": 1.0}
-    found = judged(SUITE, {"old": [None, one, *[one] * N], "new": [two, two, *[two] * N]})
+    found = judge_suite(SUITE, {"old": [None, one, *[one] * N], "new": [two, two, *[two] * N]})
     assert (found.uncounted, found.rounds) == (2, N)
     assert [(one.metric, one.arms) for one in found.only] == [("mb", ("new",))]
     assert [one.metric for one in found.compared] == ["ms"]
@@ -349,14 +351,14 @@ def test_the_first_round_in_which_all_print_calls_the_roll():
 
 def test_a_metric_that_comes_later_is_told_and_not_compared():
     late = [{"ms": 1.0}, *[{"ms": 1.0, "mb": 9.0}] * N]
-    found = judged(SUITE, {"old": late, "new": late})
+    found = judge_suite(SUITE, {"old": late, "new": late})
     assert [(one.metric, one.arms) for one in found.late] == [("mb", ("old", "new"))]
     assert "Not compared, because it was not in the first round: mb (old and new)." in paragraph(found)
 
 
 def test_missing_metrics_are_told_and_count_against_every_claim():
     new = [{"ms": 3.0}, *[{"ms": 3.0}, {}] * N]
-    found = judged(SUITE, {"old": [{"ms": 2.0}] * len(new), "new": new})
+    found = judge_suite(SUITE, {"old": [{"ms": 2.0}] * len(new), "new": new})
     assert found.compared[0].missing == N
     assert found.compared[0].standing == "open"
     assert found.untold
@@ -365,18 +367,18 @@ def test_missing_metrics_are_told_and_count_against_every_claim():
 def test_a_name_that_no_command_printed_is_no_metric():
     suite = replace(SUITE, higher=("speed",))
     with pytest.raises(InvalidArgument, match="'speed', which is not a metric; there are ms"):
-        judged(suite, runs_of(STEADY, STEADY))
+        judge_suite(suite, runs_of(STEADY, STEADY))
 
 
 def test_commands_without_a_common_metric_are_an_error():
     with pytest.raises(InvalidArgument, match=re.escape("(old: ms; new: mb); use the same names")):
-        judged(SUITE, runs_of(STEADY, {"mb": [1.0] * N}))
+        judge_suite(SUITE, runs_of(STEADY, {"mb": [1.0] * N}))
 
 
 def test_several_commands_are_compared_with_the_reference():
     problem = replace(ROUNDS, arms=("a", "b", "c"))
     runs = {arm: [{"ms": ms, "mb": 1.0}] * N for arm, ms in (("a", 1.0), ("b", 2.0), ("c", 1.0))}
-    found = judged(Suite(problem=problem, reference="a"), runs)
+    found = judge_suite(Suite(problem=problem, reference="a"), runs)
     assert {(one.metric, one.arm): one.standing for one in found.compared} == {
         ("ms", "b"): "worse",
         ("ms", "c"): "not worse",

@@ -23,7 +23,7 @@ from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status
 from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.result import Result
-from truearm.claims.support import supported
+from truearm.claims.support import check_support
 from truearm.claims.tiers import tiers_of
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
@@ -351,7 +351,7 @@ def _judge(
     )
     result = replace(result, certificate=replace(result.certificate, digest=mark()))
     if collected.ordered:
-        result = supported(result, collected.tapes)
+        result = check_support(result, collected.tapes)
     doubtful = result.status is Status.DOUBTFUL
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
@@ -521,9 +521,9 @@ def _needed(judge: Judge, result: Result) -> dict[str, int] | None:
 
 
 def _left(judge: Judge, result: Result) -> list[int]:
-    """Return the arms left, in the order of the result."""
+    """Return the arms that no claim rejects, in the order of the result."""
     places = {arm: i for i, arm in enumerate(judge.problem.arms)}
-    return [places[arm] for arm in result.candidates]
+    return [places[arm] for arm in result.candidates if arm not in result.certificate.rejected]
 
 
 def _times(judge: Judge, rival: int) -> float | None:

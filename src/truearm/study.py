@@ -21,7 +21,7 @@ from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Origin, Status, Tape
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
-from truearm.claims.support import supported
+from truearm.claims.support import check_support
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.events import (
     COUNTED,
@@ -194,7 +194,7 @@ class Study:
             found = certify(
                 self.problem, readings, verdict, design=verdict.design, noticed=self._noticed, origin=origin
             )
-            self._result = replace(supported(found, readings), readings=readings)
+            self._result = replace(check_support(found, readings), readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -570,10 +570,10 @@ class Study:
         k, rounds = len(self.problem.arms), self.problem.rounds
         tapes = [self.log.tape(i)[0] for i in range(k)]
         # drift meets all arms of a round alike: only what they do not share is checked
-        found = alarms.unshared(tapes) if rounds else self._find_dependence(at_end=True)
+        found = alarms.unshared_drift(tapes) if rounds else self._find_dependence(at_end=True)
         if found and self._is_alike and not rounds and k > 1:
             self._noticed = tuple(replace(alarm, detail=SIDE_BY_SIDE) for alarm in found)
-            found = alarms.unshared(tapes)
+            found = alarms.unshared_drift(tapes)
         if k == 1:  # nothing is compared: the median is reported with a note
             self._noticed, found = found, ()
         self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict

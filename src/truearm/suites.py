@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from truearm.claims.suites import Run, Suite, SuiteResult, judged
+from truearm.claims.suites import Run, Suite, SuiteResult, judge_suite
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument
@@ -74,7 +74,7 @@ def suite(
     }
     problem = Problem.of(runs, default_goal="min", **fix_options(options, rounds=True))
     asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
-    return judged(asked, runs)
+    return judge_suite(asked, runs)
 
 
 def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401

@@ -19,7 +19,7 @@ from truearm.claims.certificate import Alarm, Certificate, Floats, Readings, Tap
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result, check_schema
-from truearm.claims.suites import Runs, Suite, judged
+from truearm.claims.suites import Runs, Suite, judge_suite
 from truearm.commands.metrics import runs_of
 from truearm.data.dataset import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
@@ -318,7 +318,7 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
     if set(runs) != set(suite.problem.arms):
         msg = f"the runs are those of {', '.join(runs)}, not of the suite"
         raise VerificationError(msg)
-    expected = judged(suite, runs).to_dict()
+    expected = judge_suite(suite, runs).to_dict()
     _compare({key: data.get(key, _Absent) for key in expected}, expected)
     return Verified(beside=tuple(key for key in data if key not in expected and key != "runs"))
 

@@ -74,7 +74,7 @@ def drift(problem: Problem, counts: Counts) -> tuple[Alarm, ...]:
     return moved
 
 
-def unshared(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:
+def unshared_drift(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:
     """Return a doubt if arms that were pulled side by side depend on their time in ways that they do not share.
 
     The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
@@ -161,7 +161,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     return Alarm("outliers", arm, far, known.n) if exceeds(far, known.n, allowed, -math.log(share)) else None
 
 
-def outlying(readings: Sequence[float]) -> tuple[int, ...]:
+def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
     """Return which readings lie more than ten robust standard deviations from their median, by their places.
 
     A description for a person who looks at one arm; infinities are left out, and nothing follows from it.

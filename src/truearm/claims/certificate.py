@@ -269,8 +269,13 @@ class Certificate:
 
     @property
     def analyzed(self) -> bool:
-        """Whether it is from data that were there already, which nobody pulled."""
+        """Whether it is that of an analysis."""
         return self.origin is not None and self.origin.by == "analyze"
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """The arms that a claim rejects outright."""
+        return tuple(claim.arm for claim in self.claims if not claim.tolerant)
 
     @property
     def log_threshold(self) -> float | None:

@@ -22,7 +22,7 @@ from truearm.claims.certificate import (
     digest,
     sample_of,
 )
-from truearm.claims.control import described
+from truearm.claims.control import describe_control
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Trust
 from truearm.evidence.sample import EMPTY, Sample
@@ -44,27 +44,19 @@ def certify(
     noticed: tuple[Alarm, ...] = (),
     origin: Origin | None = None,
 ) -> Result:
-    """Return the result of a study that ended with this verdict on these readings.
+    """Return the result of a verdict on these readings.
 
     Parameters
     ----------
-    tapes
-        Per arm the readings in order of pull, in the user's units; None for a pull never told.
-    design
-        "fixed" only if all numbers of readings were chosen in advance.
-    samples
-        The tapes as oriented samples, if the caller has them: saves sorting again.
-    mark
-        The digest of the tapes, if the caller has it.
+    samples, mark
+        The tapes as oriented samples, and their digest, if the caller has them.
     noticed
         Alarms that the samples do not show, such as those about the order of pulls.
-    origin
-        Who decided, for whoever wants to repeat it.
     """
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
     if samples is None:
         samples = [sample_of(tapes.get(arm, ()), counts[arm], problem, arm) for arm in problem.arms]
-    verdict = _named(problem, _believed(problem, samples, verdict, design))
+    verdict = _apply_handicap(problem, _check_readings(problem, samples, verdict, design))
     certificate = Certificate(
         problem=problem,
         rule=verdict.rule,
@@ -82,14 +74,14 @@ def certify(
     found = rejections(certificate, tapes, samples, leader=leader or 0)
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
-    compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
+    compared = known and not verdict.estimated  # evidence says nothing about a user's estimator
     behind = _not_excluded(judge, found[None], verdict)
     ties = _ties(judge, verdict, behind)
     may_tie = tuple(arm for arm in behind if arm not in ties) if verdict.best else ()
     measured = as_measured(judge, tapes)
     open_ = ties if verdict.best else behind
     candidates = (*verdict.candidates, *(arm for arm in open_ if arm not in verdict.candidates))
-    arms = tuple(_described(measured, i, known=not doubtful) for i in range(len(problem.arms)))
+    arms = tuple(_describe(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
         status=verdict.status,
         best=verdict.best,
@@ -107,14 +99,14 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        control=described(Judge.of(problem, samples, design=design), verdict.control),
+        control=describe_control(Judge.of(problem, samples, design=design), verdict.control),
         alarms=(*noticed, *_alarms(measured, verdict, candidates)),
         certificate=certificate,
     )
 
 
-def _named(problem: Problem, verdict: Verdict) -> Verdict:
-    """Return what a verdict says of the true arms: who wins only because another has a handicap is good enough."""
+def _apply_handicap(problem: Problem, verdict: Verdict) -> Verdict:
+    """Return the verdict about the true arms: an arm that beats one with a handicap is good enough."""
     given = problem.handicap
     if given is None or verdict.best in (None, given.arm) or verdict.status not in _STRICT:
         return verdict
@@ -123,8 +115,13 @@ def _named(problem: Problem, verdict: Verdict) -> Verdict:
 
 
 def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iterator[Alarm]:
-    """Give the alarms that say more than the doubts, those about ties with the share that would decide."""
-    found = [a for a in alarms.find(judge.problem, judge.samples) if _matters(a, verdict, candidates)]
+    """Return the alarms that are not among the doubts; those about ties name a share that would decide."""
+    are_open = len(candidates) > 1 and not verdict.estimated
+    found = [
+        alarm
+        for alarm in alarms.find(judge.problem, judge.samples)
+        if (are_open and alarm.arm in candidates if alarm.kind == "ties" else alarm not in verdict.doubts)
+    ]
     limit = deciding_limit(judge.problem, judge.samples) if any(a.kind == "ties" for a in found) else None
     name = "at_least" if judge.problem.goal == "max" else "at_most"
     detail = f"{name}={limit:.12g}" if limit is not None else "binary" if is_binary(judge.samples) else ""
@@ -132,52 +129,30 @@ def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iter
         yield replace(alarm, detail=detail) if alarm.kind == "ties" else alarm
 
 
-def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:
-    """Tell whether an alarm says more than the doubts; equal readings only matter between arms that are left."""
-    if alarm.kind == "ties":
-        return len(candidates) > 1 and alarm.arm in candidates and not verdict.estimated
-    return alarm not in verdict.doubts
-
-
-def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:
-    """Return the verdict, doubtful where the samples contradict a promise, certified where they bear it out."""
+def _check_readings(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:
+    """Return the verdict, doubtful if the samples contradict an assumption, certified if they allow it."""
     if verdict.status is Status.DOUBTFUL:
         return verdict
     judge = Judge.of(problem, samples, design=design)
     judge = judge.after(leader=_leader(judge, verdict) or 0)
     if found := alarms.doubts(judge):
         return Verdict.doubtful(found, problem.arms)
-    return _strengthened(judge, verdict)
+    return _certify_by_evidence(judge, verdict)
 
 
-def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
-    """Return a certified verdict where a policy that weighs no evidence stopped on readings that certify it."""
+def _certify_by_evidence(judge: Judge, verdict: Verdict) -> Verdict:
+    """Return a certified verdict if a policy without evidence stopped on readings that certify its leader."""
     problem, samples = judge.problem, judge.samples
-    weighed = (
-        verdict.estimated
-        or verdict.rule is not None
-        or verdict.status is Status.CERTIFIED
-        or problem.contamination is None
-    )
-    if weighed or not any(sample.size for sample in samples):
+    is_final = verdict.estimated or verdict.rule is not None or verdict.status is Status.CERTIFIED
+    if is_final or problem.contamination is None or not any(sample.size for sample in samples):
         return verdict
-    counts = tuple(sample.n for sample in samples)
-    best, claims = problem.arms[judge.leader], []
-    for i, arm in enumerate(problem.arms):
-        if i != judge.leader:
-            found = judge.against(i)
-            if found.log_value < judge.log_threshold:
-                return verdict
-            claims.append(Claim(arm, best, counts, 0, found.log_value))
-    return Verdict(
-        status=Status.CERTIFIED,
-        best=best,
-        candidates=(best,),
-        rule=judge.rule,
-        claims=tuple(claims),
-        exclusions=verdict.exclusions,
-        control=verdict.control,
-    )
+    counts, best = tuple(sample.n for sample in samples), problem.arms[judge.leader]
+    found = {arm: judge.against(i).log_value for i, arm in enumerate(problem.arms) if arm != best}
+    if min(found.values(), default=math.inf) < judge.log_threshold:
+        return verdict
+    claims = tuple(Claim(arm, best, counts, 0, value) for arm, value in found.items())
+    certified = replace(verdict, status=Status.CERTIFIED, best=best, candidates=(best,))
+    return replace(certified, rule=judge.rule, claims=claims)
 
 
 def _leader(judge: Judge, verdict: Verdict) -> int | None:
@@ -195,7 +170,7 @@ def _places(arms: Sequence[str]) -> dict[str, int]:
 
 
 def as_measured(judge: Judge, tapes: Readings) -> Judge:
-    """Return the judge of the readings as they were measured: without a handicap, for showing."""
+    """Return the judge of the readings without a handicap."""
     given = judge.problem.handicap
     if given is None:
         return judge
@@ -206,18 +181,12 @@ def as_measured(judge: Judge, tapes: Readings) -> Judge:
 
 
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
-    """Return what is known of one arm, at a level that holds for all arms at once.
-
-    Parameters
-    ----------
-    known
-        False if the readings contradict a promise: then nothing is known but what was observed.
-    """
+    """Return what is known of one arm, for all arms at once; only what was observed unless `known`."""
     by_arm = [sample if arm == name else EMPTY for arm in problem.arms]
-    return _described(Judge.of(problem, by_arm, design=design), problem.arms.index(name), known=known)
+    return _describe(Judge.of(problem, by_arm, design=design), problem.arms.index(name), known=known)
 
 
-def _described(judge: Judge, i: int, *, known: bool) -> Arm:
+def _describe(judge: Judge, i: int, *, known: bool) -> Arm:
     name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
     true, core = endless, endless
     if n and known:
@@ -226,7 +195,7 @@ def _described(judge: Judge, i: int, *, known: bool) -> Arm:
 
 
 class Rejections(NamedTuple):
-    """What rejects the rivals of a leader under one adversary, whatever the contamination."""
+    """The judges that reject the rivals of a leader under one adversary."""
 
     judge: Judge
     earlier: Mapping[int, Judge]
@@ -243,15 +212,10 @@ class Rejections(NamedTuple):
 def rejections(
     certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int
 ) -> dict[Adversary | None, Rejections]:
-    """Return per adversary, and under None for the declared one, what rejects the rivals of the leader.
+    """Return per adversary, and under None for the declared one, the judges that reject the leader's rivals.
 
-    A rival counts as rejected at eps if it is so by all readings, or was so when the study rejected it: the
-    best arm is ever rejected at the one true eps with probability at most delta (T6).
-
-    Parameters
-    ----------
-    samples
-        The tapes as oriented samples.
+    A rival is rejected at eps if all readings reject it, or those at the date of its claim did: the best arm is
+    ever rejected at the one true eps with probability at most delta (T6).
     """
     problem, arms = certificate.problem, certificate.problem.arms
     places, latest = _places(arms), tuple(s.n for s in samples)
@@ -264,14 +228,14 @@ def rejections(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
 
-    def dated(claim: Claim) -> Judge | None:
-        """Return the judge of a claim, None where that is the present one."""
+    def judge_at(claim: Claim) -> Judge | None:
+        """Return the judge of a claim at its date, None if that is the present one."""
         accuser = places[claim.leader]
         if accuser == leader and claim.counts in (None, latest):
             return None
         return now.after(leader=accuser) if claim.counts is None else certificate.judge(claim, tapes)
 
-    strict = {places[claim.arm]: dated(claim) for claim in certificate.claims if not claim.tolerant}
+    strict = {places[claim.arm]: judge_at(claim) for claim in certificate.claims if not claim.tolerant}
     earlier = {i: judge for i, judge in strict.items() if judge is not None}
     return {
         adversary: Rejections(
@@ -287,16 +251,16 @@ def rejections(
 
 
 def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
-    """Return the judge of a certificate's problem on all readings, for questions beside the decision."""
+    """Return the judge of pairs on all readings."""
     problem = certificate.problem
     samples = [sample_of(tapes.get(arm, ()), len(tapes.get(arm, ())), problem, arm) for arm in problem.arms]
     return Judge.of(problem, samples, design=certificate.design)
 
 
 def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the arms that tie with the best one: behind by order only, and measured the same (T11).
+    """Return the arms that tie with the best one: behind by order only, with the same estimate (T11).
 
-    Where none is best, arms tie that measured the same as the leader in every round.
+    Without a best arm, these are the arms with the leader's readings in every round.
     """
     places = _places(judge.problem.arms)
     if verdict.best is not None and verdict.rule is None:
@@ -336,10 +300,10 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
 
 
 def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -> Breakdown:
-    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided, by whatever."""
+    """Return eps* per adversary (evidence T6): by pairs, and at least that of the decision."""
     judge = found[None].judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
-    closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
+    closest = sorted(rivals, key=lambda i: -judge.looks(i))  # the closest rival decides: the others are quick
 
     def point(adversary: Adversary) -> float | None:
         judge, earlier = found[adversary]
@@ -364,7 +328,7 @@ def _by_adversary(
 ) -> Breakdown:
     oblivious = point(Adversary.OBLIVIOUS)
     if oblivious is None and not any(under.earlier for under in found.values()):
-        return _NOTHING  # without contamination nobody needs less evidence than against the weakest adversary
+        return _NOTHING  # no adversary needs less evidence than the weakest one
     prescient = point(Adversary.PRESCIENT)
     if prescient is not None and found[None].judge.is_symmetric:
         return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold

@@ -47,7 +47,7 @@ def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:
     )
 
 
-def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
+def describe_control(judge: Judge, claims: ControlClaims | None) -> Control | None:
     """Return how every arm stands to the control, with what its evidence withstands.
 
     Parameters

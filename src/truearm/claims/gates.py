@@ -21,24 +21,23 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
         Whether the problem's delta is already that of one comparison, because the race began with this gate.
     """
     arms = result.problem.arms
-    if result.status is Status.DOUBTFUL or meaningless(result):
+    if result.status is Status.DOUBTFUL or is_meaningless(result):
         return ()
     found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), shared=shared)
     return tuple(arms[i] for i in found)
 
 
-def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
-    """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6)."""
+def is_gate_given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
+    """Return True if a gate in rounds ended because no arm left can be shown to be worse (extensions E6)."""
     if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
         return False
     judge, arms = judge_of(result.certificate, tapes), result.problem.arms
-    return all(
-        is_given_up(judge, arms.index(baseline), arms.index(arm)) for arm in result.candidates if arm != baseline
-    )
+    left = set(result.candidates) - {baseline, *result.certificate.rejected}
+    return all(is_given_up(judge, arms.index(baseline), arms.index(arm)) for arm in left)
 
 
-def meaningless(result: Result) -> bool:
-    """Tell whether a gate's tolerance in percent is of a baseline that is not positive, and so says nothing."""
+def is_meaningless(result: Result) -> bool:
+    """Return True if a gate's tolerance in percent is of a baseline that is not positive, and so says nothing."""
     given = result.problem.handicap
     return (
         given is not None
@@ -47,8 +46,8 @@ def meaningless(result: Result) -> bool:
     )
 
 
-def hidden(result: Result) -> bool:
-    """Tell whether runs time out before they can be worse than a gate's baseline by more than the tolerance."""
+def is_hidden(result: Result) -> bool:
+    """Return True if runs time out before they can be worse than a gate's baseline by more than the tolerance."""
     given = result.problem.handicap
     if given is None or given.limit is None:
         return False

@@ -47,7 +47,7 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
         raise InvalidArgument(msg) from None
 
 
-def framed(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has
+def make_frame(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has
     """Return columns as a frame of a library that the caller has."""
     import narwhals
 

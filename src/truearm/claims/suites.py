@@ -281,7 +281,7 @@ class Progress:
         return 0 < self.pairs == self.settled
 
 
-def judged(suite: Suite, runs: Runs) -> SuiteResult:
+def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     """Return what is known of a suite from its runs."""
     after = Progress(suite).after(runs)
     roll, weighed = after.roll, after.weighed
@@ -366,7 +366,7 @@ class _Columns(NamedTuple):
         """Return of which pairs one arm depends on its time in ways that the other does not share."""
         tests = len(self.pairs)
         met = zip(self.reference, self.arm, strict=True)
-        return np.array([bool(alarms.unshared(both, tests=tests)) for both in met], dtype=bool)
+        return np.array([bool(alarms.unshared_drift(both, tests=tests)) for both in met], dtype=bool)
 
     def rounds_won(self, suite: Suite) -> Bools:
         """Return which rounds speak for which claim."""

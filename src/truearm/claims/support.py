@@ -10,7 +10,7 @@ from truearm.evidence.audit import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
 
 
-def supported(result: Result, tapes: Tapes) -> Result:
+def check_support(result: Result, tapes: Tapes) -> Result:
     """Return the result with an alarm if its readings show more contamination than its decision withstands.
 
     Over all arms, and whenever the study stopped, that is a false alarm with probability at most `FALSE_ALARM`, if

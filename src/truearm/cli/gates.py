@@ -10,7 +10,7 @@
 from collections.abc import Sequence
 
 from truearm.claims.certificate import Status
-from truearm.claims.gates import meaningless
+from truearm.claims.gates import is_meaningless
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
 from truearm.errors import printable
@@ -38,7 +38,7 @@ def exit_code(
         return DOUBTFUL
     if worse or (unless_best is not None and standing(result, unless_best) == "excluded"):
         return FAILED
-    if meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
+    if is_meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
         return UNDECIDED
     return GOOD
 

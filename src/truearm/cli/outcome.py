@@ -11,7 +11,7 @@ import click
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
-from truearm.claims.gates import given_up, hidden, worse_than
+from truearm.claims.gates import is_gate_given_up, is_hidden, worse_than
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
@@ -67,7 +67,7 @@ class Outcome:
     @property
     def is_final(self) -> bool:
         """Whether more runs could not show that a command is worse than the baseline."""
-        return given_up(self.result, self.tapes, self.gate)
+        return is_gate_given_up(self.result, self.tapes, self.gate)
 
     @property
     def display_unit(self) -> Unit:
@@ -85,7 +85,7 @@ class Outcome:
         if self.gate is None:
             return []
         found = [words.gate(self.result, self.gate, self.worse, self.voice, final=self.is_final)]
-        if not self.worse and hidden(self.result):
+        if not self.worse and is_hidden(self.result):
             base = name_of(self.gate)
             found.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
         return found
@@ -244,7 +244,7 @@ def _about_outliers(outcome: Outcome) -> Iterator[str]:
     """Describe runs of one command alone that are far from its median."""
     arm, unit = outcome.result.arms[0], outcome.display_unit
     tape = [math.nan if x is None else x for x in outcome.tapes[arm.name]]
-    found = alarms.outlying(tape) if outcome.result.problem.target == "quantile" else ()
+    found = alarms.far_readings(tape) if outcome.result.problem.target == "quantile" else ()
     if found:
         worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
         yield (

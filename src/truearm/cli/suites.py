@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judged
+from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judge_suite
 from truearm.cli import gates
 from truearm.cli.asked import Asked
 from truearm.cli.outcome import describe_losses, plain_commands, where_saved, write_exports
@@ -68,7 +68,7 @@ class Follower:
     def result(self) -> tuple[SuiteResult, dict[str, list[Run]]]:
         """Return the result of all runs in the log, and the runs."""
         runs = runs_of(self.suite.problem.arms, self._study.events())
-        return judged(self.suite, runs), runs
+        return judge_suite(self.suite, runs), runs
 
     def makers(self, setting: Setting) -> tuple[SuiteResult, dict[str, Callable[[], str]]]:
         """Return the result, and what makes each format."""

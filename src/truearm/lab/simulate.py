@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.plain import Backend, framed
+from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
 from truearm.evidence.shifts import orient
 from truearm.lab.adversaries import Attack, Stationary
@@ -246,7 +246,7 @@ class Simulation:
 
     def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
         """Return the table of runs as a data frame of pandas, polars or pyarrow."""
-        return framed(self.runs, backend)
+        return make_frame(self.runs, backend)
 
 
 def simulate(

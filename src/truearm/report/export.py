@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 from truearm.claims.certificate import Tapes
-from truearm.claims.plain import Backend, framed, to_plain
+from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Arm, Result
 from truearm.claims.suites import Runs, SuiteResult
@@ -129,7 +129,7 @@ def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 -
         name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))
     }
     columns["standing"] = [standing(result, arm.name) for arm in result.arms]
-    return framed(columns, backend)
+    return make_frame(columns, backend)
 
 
 def json_text(value: Mapping[str, Any]) -> str:

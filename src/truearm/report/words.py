@@ -12,7 +12,7 @@ from typing import NamedTuple
 from truearm.claims.analysis import Analysis
 from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
-from truearm.claims.gates import meaningless
+from truearm.claims.gates import is_meaningless
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Arm, Control, Lead, Result
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
@@ -1122,7 +1122,7 @@ def gate(result: Result, baseline: str, worse: Sequence[str], voice: Voice = PLA
     much = "" if handicap is None else f" by more than {amount(handicap.tolerance, voice.unit)}"
     if result.status is Status.DOUBTFUL:
         return "UNSURE: the readings contradict an assumption, so nothing is certified."
-    if meaningless(result):
+    if is_meaningless(result):
         return f"UNSURE: a tolerance in percent needs positive readings; pass it in the unit of those of {base}."
     if worse:
         return f"FAIL: {names(worse)} {_are(worse)} worse than {base}{much}."
