@@ -77,7 +77,9 @@ class Outcome:
     @property
     def voice(self) -> words.Voice:
         """How sentences name runs, commands and units."""
-        return words.voice_for(self.result, self.setting.metric, self.display_unit)._replace(options=True)
+        spent = self.default_limit if self.result.status is Status.EXHAUSTED else None
+        voice = words.voice_for(self.result, self.setting.metric, self.display_unit)
+        return voice._replace(options=True, elapsed=spent)
 
     @property
     def verdicts(self) -> list[str]:

@@ -508,11 +508,11 @@ class _Summary:
             problem.tolerance
         )
         which = f"which {self._is_best()}{within}"
-        close = f"{names(self.result.candidates)} are too close to tell {which}"
+        head = f"No winner: {names(self.result.candidates)} are too close to tell {which}"
         if problem.handicap is not None:
-            close = self._question(problem.handicap)
+            head = f"No decision on {self._question(problem.handicap)}"
         hidden = f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
-        answer = [f"No winner: {close}{hidden}.", self._apart()]
+        answer = [f"{head}{hidden}.", self._apart()]
         return [x for x in answer if x], [*self._no_help(), *self._would_decide()], []
 
     def _no_help(self) -> list[str]:
@@ -534,7 +534,7 @@ class _Summary:
             lost = f"{names(result.candidates)} timed out or failed too often{excluded}"
             return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."], []
         if problem.handicap is not None:
-            head = f"{opening}: {self._question(problem.handicap)}{excluded}."
+            head = f"{opening.replace('winner', 'decision')} on {self._question(problem.handicap)}{excluded}."
             return [x for x in (head, self._apart()) if x], self._would_decide(), []
         apart = self._interval_apart()
         if apart and not out:
@@ -552,8 +552,8 @@ class _Summary:
         others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
         much = self._tolerance(handicap)
         if len(others) == 1:
-            return f"whether {name_of(others[0])} is worse than {base} by more than {much} is open"
-        return f"which {self.voice.arm} is best when {base} counts as {much} worse than it is is open"
+            return f"whether {name_of(others[0])} is worse than {base} by more than {much}"
+        return f"which {self.voice.arm} is best when {base} counts as {much} worse than it is"
 
     def _apart(self) -> str:
         """Return which arm looks best and how far it may be from the best."""
@@ -567,7 +567,8 @@ class _Summary:
         if handicap is not None and len(result.arms) == 2:
             rival = next(name_of(other) for other in problem.arms if other != handicap.arm)
             looks = f"{rival} {'looks' if arm.name == handicap.arm else 'does not look'} that much worse."
-            return "" if any(is_unmeasured(other, problem) for other in result.arms) else looks
+            lost = any(is_unmeasured(other, problem) for other in result.arms)
+            return "" if lost else self._interval_apart() or looks
         apart = self._interval_apart()
         return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart or self._looks_best(arm)
 
@@ -586,12 +587,15 @@ class _Summary:
     def _interval_apart(self) -> str:
         """Return by how much the two arms left differ at most, where a certified ratio bounds that."""
         result = self.result
-        left = [arm for arm in result.candidates if arm != result.leader]
-        problem = self.problem
-        unclear = problem.contamination is None or problem.handicap is not None or problem.target == "share"
-        if unclear or len(left) != 1 or result.leader is None or getattr(result, "coarse", None):
+        problem, handicap = self.problem, self.problem.handicap
+        subject = result.leader
+        if handicap is not None:  # a gate is about the arm that may be worse
+            subject = next(arm for arm in problem.arms if arm != handicap.arm)
+        left = [arm for arm in result.candidates if arm != subject]
+        unclear = problem.contamination is None or problem.target == "share" or getattr(result, "coarse", None)
+        if unclear or len(left) != 1 or subject is None:
             return ""
-        ratio = next((r for r in ratios(result) if r.arm == left[0]), None)
+        ratio = next((r for r in ratios(result, subject) if r.arm == left[0]), None)
         if ratio is None or not (0 < ratio.low <= 1 <= ratio.high < math.inf):
             return ""
         if not self.voice.better and max(ratio.high, 1 / ratio.low) >= 2:
