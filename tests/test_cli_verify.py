@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import forging
 from truearm.cli import main
-from truearm.run import logged
+from truearm.run import log_to
 from truearm.store import Store
 from truearm.study import Study
 
@@ -105,7 +105,7 @@ def saved(path, values=(0.0, 5.0)):
     study = Study(["A", "B"], max_pulls=60)
     with Store(path) as store:
         store.create(study.definition)
-        logged(study, store)
+        log_to(study, store)
         while pulls := study.ask(4):
             for place, pull in enumerate(pulls[::-1]):
                 study.tell(pull, values[pull.arm == "B"] + (7 * study.pulls + place) % 3)
@@ -173,7 +173,7 @@ def test_one_event_is_one(tmp_path):
     with Store(tmp_path / "run.db") as store:
         study = Study(["A", "B"])
         store.create(study.definition)
-        logged(study, store)
+        log_to(study, store)
         study.ask(1)
     assert "holds 1 event, none changed" in " ".join(run(tmp_path / "run.db").stdout.split())
 

@@ -13,7 +13,7 @@ import pytest
 
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Issued, Noted, Reading, Released
-from truearm.run import find_best, resumed
+from truearm.run import find_best, resume_study
 from truearm.store import Store, StoreError, verify
 from truearm.study import Study
 
@@ -206,7 +206,7 @@ def accepted(path, statement, values):
         connection.close()
     try:
         with Store(copy) as store:
-            resumed(store)
+            resume_study(store)
     except VerificationError as error:
         return "changed after it was written; restore a copy" not in str(error)
     return True
@@ -306,7 +306,7 @@ def test_the_chain_is_what_the_docs_say(log):
 def test_a_head_noted_early_is_found_later_and_one_of_another_log_is_not(tmp_path):
     head = written(tmp_path / "run.db")
     with Store(tmp_path / "run.db") as store:
-        study = resumed(store)
+        study = resume_study(store)
         study.ask(3)
         assert store.head != head
     assert verify(tmp_path / "run.db", head[:16].upper()).events > 40

@@ -25,7 +25,7 @@ from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
 from truearm.problem import Problem
 from truearm.report.pages import page
-from truearm.run import resumed
+from truearm.run import resume_study
 from truearm.store import Store
 from truearm.verification import verify
 
@@ -139,7 +139,7 @@ def test_a_log_replays(tmp_path):
     with Store(tmp_path / "run.db") as store:
         store.create(study.definition)
         store.append(list(study.events()))
-        assert resumed(store).result == study.result
+        assert resume_study(store).result == study.result
 
 
 def test_a_pull_that_is_out_counts_for_nobody_until_it_is_told():

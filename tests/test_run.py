@@ -22,7 +22,7 @@ from scipy.stats import binomtest
 from truearm.claims.certificate import Status
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Noted, Reading
-from truearm.run import find_best, logged, resumed, run
+from truearm.run import find_best, log_to, resume_study, run
 from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import verify
@@ -332,13 +332,13 @@ def test_what_an_ask_decided_while_pulls_were_out_is_decided_in_the_log(tmp_path
     study = Study(["A", "B"], contamination=None)
     with Store(tmp_path / "r.db") as store:
         store.create(study.definition)
-        logged(study, store)
+        log_to(study, store)
         for i, pull in enumerate(study.ask(64)[:-1]):
             study.tell(pull, 100.0 * (pull.arm == "A") + i)
         assert study.ask(1) == []
         assert study.done
         assert study.in_flight == 1
-        again = resumed(store)
+        again = resume_study(store)
     assert again.result.to_dict() == study.result.to_dict()
 
 
@@ -374,7 +374,10 @@ def test_nothing_is_printed_in_a_pipe(capfd):
         ({"max_seconds": -1}, "max_seconds must be"),
         ({"policy": "best"}, "policy must be one of"),
         ({"arms": {}}, "at least one arm"),
-        ({"arms": {"A": list(range(1000)), "B": float}}, r"got \[0, 1, 2.{0,80}; readings .* ta\.analyze$"),
+        (
+            {"arms": {"A": list(range(1000)), "B": float}},
+            r"got a (list|range|ndarray); use truearm.analyze for readings",
+        ),
         ({"executor": 4}, "executor must be one of concurrent.futures, such as ThreadPoolExecutor.4., but got 4"),
     ],
 )

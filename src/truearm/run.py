@@ -9,9 +9,9 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -23,7 +23,7 @@ from truearm.commands.signals import Uninterrupted
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import ProblemOptions, Pull, check_count, check_positive
+from truearm.problem import ProblemOptions, Pull, check_count, check_positive, require
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -88,16 +88,14 @@ def find_best(
     sources = dict(arms)
     for name, source in sources.items():
         if not callable(source):
-            msg = (
-                f"arms[{name!r}] must be a function without arguments, but got a {type(source).__name__}; use "
-                "truearm.analyze for readings that you have already"
-            )
+            what = f"arms[{name!r}] must be a function without arguments, but got a {type(source).__name__}"
+            msg = f"{what}; use truearm.analyze for readings that you have already"
             raise InvalidArgument(msg, "arms", name)
     study = Study(list(sources), policy=policy, max_pulls=max_pulls, seed=seed, **options)
-    with _opened(store) as log:
+    with _open_store(store) as log:
         return run(
-            study if log is None else _continued(study, log),
-            lambda arm: sources[arm],
+            study if log is None else _continue(study, log),
+            sources.__getitem__,
             max_seconds=max_seconds,
             executor=executor,
             workers=workers,
@@ -126,25 +124,22 @@ def run(
     watch
         Called after readings came in; a true answer ends the study with what is known so far.
     """
-    if on_error not in ("stop", "missing"):
-        msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
-        raise InvalidArgument(msg)
+    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    with bar(study, shown=progress) as show, Uninterrupted() as patient:
-
-        def look() -> None:
-            show()
-            if watch is not None and watch():
-                study.stop()
-
+    with bar(study, shown=progress) as show, Uninterrupted() as guard:
         try:
-            if executor is None:
-                _one_by_one(study, source, patient, deadline=deadline, on_error=on_error, show=look)
-            else:
-                places = _workers(executor, workers)
-                _in_parallel(
-                    study, source, patient, executor, places, deadline=deadline, on_error=on_error, show=look
+            steps = (
+                _pull_in_turn(study, source, guard, on_error)
+                if executor is None
+                else _pull_in_parallel(
+                    study, source, guard, on_error, executor=executor, workers=workers, deadline=deadline
                 )
+            )
+            with closing(steps):
+                for _ in steps:
+                    show()
+                    if (watch is not None and watch()) or time.monotonic() >= deadline:
+                        study.stop()
         except KeyboardInterrupt:
             study.stop()
     result = study.result
@@ -152,60 +147,54 @@ def run(
     return result
 
 
-def _one_by_one(
-    study: Study,
-    source: Callable[[str], Callable[[], float]],
-    patient: Uninterrupted,
-    *,
-    deadline: float,
-    on_error: OnError,
-    show: Callable[[], None],
-) -> None:
+Sources = Callable[[str], Callable[[], float]]
+
+
+def _pull_in_turn(study: Study, source: Sources, guard: Uninterrupted, on_error: OnError) -> Generator[None]:
+    """Pull one by one until the study is done."""
     while not study.done:
-        if time.monotonic() >= deadline:
-            study.stop()
-            return
-        for pull in patient.do(study.ask, 1):
-            _answer(pull, source(pull.arm), study, patient, on_error)
-        show()
+        for pull in guard.do(study.ask, 1):
+            _take(pull, source(pull.arm), study, guard, on_error)
+        yield
 
 
-def _in_parallel(
+def _pull_in_parallel(
     study: Study,
-    source: Callable[[str], Callable[[], float]],
-    patient: Uninterrupted,
-    executor: Executor,
-    workers: int,
-    *,
-    deadline: float,
+    source: Sources,
+    guard: Uninterrupted,
     on_error: OnError,
-    show: Callable[[], None],
-) -> None:
-    import_module("scipy.special")  # now, because later others would be measuring meanwhile
+    *,
+    executor: Executor,
+    workers: int | None,
+    deadline: float,
+) -> Generator[None]:
+    """Keep workers busy until the study is done or the time is up."""
+    is_executor = callable(getattr(executor, "submit", None))
+    require(is_executor, "executor", executor, "be one of concurrent.futures, such as ThreadPoolExecutor(4)")
+    own = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    places = int(own) if workers is None else check_count("workers", workers)
+    import_module("scipy.special")  # before pulls run, because importing would slow them down
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
-            for pull in patient.do(study.ask, workers - len(out)) if len(out) < workers else ():
+            for pull in guard.do(study.ask, places - len(out)) if len(out) < places else ():
                 # the ticket makes each call unique to executors that would remember equal ones (Dask)
                 out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
             left = deadline - time.monotonic()
             arrived, _ = wait(out, timeout=None if left == math.inf else max(left, 0), return_when=FIRST_COMPLETED)
-            if not arrived:
-                study.stop()
-                return
             for future in sorted(arrived, key=lambda f: out[f].ticket):
-                _answer(out.pop(future), future.result, study, patient, on_error)
-            show()
+                _take(out.pop(future), future.result, study, guard, on_error)
+            yield
     finally:
         for future in out:
             future.cancel()
 
 
 def _call(pull: Callable[[], float], _ticket: int) -> float:
-    return _number(pull())
+    return _as_reading(pull())
 
 
-def _number(value: float) -> float:
+def _as_reading(value: float) -> float:
     try:
         return value if isinstance(value, Noted) else float(value)
     except (TypeError, ValueError):
@@ -214,19 +203,17 @@ def _number(value: float) -> float:
         raise InvalidArgument(msg) from None
 
 
-def _answer(
-    pull: Pull, take: Callable[[], float], study: Study, patient: Uninterrupted, on_error: OnError
-) -> None:
-    """Take one reading and tell it: a time-out is censored, another failure stops or is missing.
+def _take(pull: Pull, read: Callable[[], float], study: Study, guard: Uninterrupted, on_error: OnError) -> None:
+    """Take one reading and record it: a time-out is censored, another failure stops or is missing.
 
-    Nothing interrupts the telling: the log would hold a reading of which the study knows nothing.
+    Nothing interrupts the recording: the log would have a reading that the study does not know.
     """
     try:
-        value = _number(take())
+        value = _as_reading(read())
     except _TIME_OUTS:
         value = study.problem.censored
-    except EOFError:  # the data of this arm end here: the pull never began
-        patient.do(study.release, pull)
+    except EOFError:  # the data of this arm end here: the pull never started
+        guard.do(study.release, pull)
         study.stop()
         return
     except Exception as error:
@@ -239,42 +226,27 @@ def _answer(
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
-    patient.do(study.tell, pull, value)
-
-
-def _workers(executor: Executor, workers: int | None) -> int:
-    if not callable(getattr(executor, "submit", None)):
-        msg = (
-            "executor must be one of concurrent.futures, such as ThreadPoolExecutor(4), but got "
-            f"{executor!r:.80}; workers says how many pulls at once"
-        )
-        raise InvalidArgument(msg)
-    if workers is not None:
-        return check_count("workers", workers)
-    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    guard.do(study.tell, pull, value)
 
 
 @contextmanager
-def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
+def _open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
     if store is None:
         yield None
         return
     from truearm.store import Store, lock
 
-    if isinstance(store, Store):
-        with lock(store.path, wait=False):
-            yield store
-    else:
-        with lock(store, wait=False), Store(store) as opened:
-            yield opened
+    with ExitStack() as stack:
+        stack.enter_context(lock(store.path if isinstance(store, Store) else store, wait=False))
+        yield store if isinstance(store, Store) else stack.enter_context(Store(store))
 
 
-def _continued(study: Study, store: "Store") -> Study:
+def _continue(study: Study, store: "Store") -> Study:
     """Return the study after the events of its log, or start a log for it."""
     definition = study.definition
     if not store.created:
         store.create(definition)
-        return logged(study, store)
+        return log_to(study, store)
     known = store.definition
     if other := [key for key, value in definition.items() if known.get(key) != value]:
         budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
@@ -283,11 +255,11 @@ def _continued(study: Study, store: "Store") -> Study:
             "use another file, or the definition it began with"
         )
         raise ProtocolError(msg)
-    return resumed(store)
+    return resume_study(store)
 
 
-def logged(study: Study, store: "Store", position: int = 0) -> Study:
-    """Have a study log to a store from a position on, as its only writer, and return it."""
+def log_to(study: Study, store: "Store", position: int = 0) -> Study:
+    """Log a study to a store from a position on, as its only writer, and return it."""
 
     def append(events: list[Event]) -> None:
         nonlocal position
@@ -297,17 +269,17 @@ def logged(study: Study, store: "Store", position: int = 0) -> Study:
     return study
 
 
-def resumed(store: "Store", *, broke_off: bool = True) -> Study:
+def resume_study(store: "Store", *, broke_off: bool = True) -> Study:
     """Return the study of a log, which goes on logging there; pulls lost when it broke off are missing.
 
     Parameters
     ----------
     broke_off
-        False if those who took pulls may still tell them: such pulls stay out.
+        False if pulls that are out may still be told.
     """
     entries = list(store.events())
     study = Study.replay(store.definition, (entry.event for entry in entries))
-    logged(study, store, entries[-1].position if entries else 0)
+    log_to(study, store, entries[-1].position if entries else 0)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study

@@ -18,7 +18,7 @@ from truearm.commands.command import Command
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
 from truearm.errors import InvalidArgument, TruearmError, printable
-from truearm.run import logged, resumed
+from truearm.run import log_to, resume_study
 from truearm.store import Store
 from truearm.study import Study
 
@@ -45,7 +45,7 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
     definition = study.definition if suite is None else {**study.definition, "suite": to_plain(suite)}
     definition = {**definition, "race": setting.to_dict()}
     store.create({**definition, _SIGNATURE: sign(_text(definition))})
-    logged(study, store)
+    log_to(study, store)
     return store
 
 
@@ -80,7 +80,7 @@ def open_log(
         if setting is not None and agree is not None:
             agree(definition, setting)
         with _explain_damage(path):
-            study = resumed(store, broke_off=resume)
+            study = resume_study(store, broke_off=resume)
         yield Saved(store, study, setting, suite)
 
 
