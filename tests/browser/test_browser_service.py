@@ -262,7 +262,7 @@ def test_a_new_study_says_how_readings_come_in(browser, server):
     url = begun(server, "hints")
     with opened(browser, url) as page:
         page.wait_for_selector("#how:visible")
-        assert "Compared are Lemon, Ginger and Mint." in page.inner_text("#summary")
+        assert "Comparing Lemon, Ginger and Mint." in page.inner_text("#summary")
         assert page.inner_text("#how-work") == f"truearm work {server.url} hints -- ./measure {{arm}}"
         told(server, "hints", 1)
         page.wait_for_selector("#how", state="hidden", timeout=20_000)

@@ -229,5 +229,5 @@ def test_a_log_that_was_changed_is_refused(tmp_path):
     connection.close()
     with Server(tmp_path / "s.db") as server:
         study = Client(server.url, "changed", patience=0.01)
-        with pytest.raises(ServiceError, match="event 4 of study 'changed' was changed"):
+        with pytest.raises(ServiceError, match="study 'changed': event 4 was changed"):
             study.ask()

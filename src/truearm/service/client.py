@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
@@ -27,6 +28,7 @@ from truearm.study import Study
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
 _RETRY_STATUSES = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0  # between tries
+_MAX_UNREADABLE = 5  # answers that are not JSON
 
 
 class ServiceError(TruearmError, RuntimeError):
@@ -250,19 +252,22 @@ class Client:
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
         """Send a request until it is answered, and return the answer."""
         data = b"" if body is None else _json(body)
+        for _ in range(_MAX_UNREADABLE):
+            answer = self._send(method, path, data)
+            if answer.status >= 400:
+                raise ServiceError(_detail(answer.data, answer.status), answer.status)
+            with suppress(ValueError):  # a head that was cut has no length, and the body looks whole
+                return json.loads(answer.data)
+        msg = f"{self.url} did not answer as truearm serve does; check the address"
+        raise ServiceError(msg, 400)
+
+    def _send(self, method: str, path: str, data: bytes) -> urllib3.BaseHTTPResponse:
         try:
-            answer = self._pool.request(method, self._origin + path, body=data, redirect=False)
+            return self._pool.request(method, self._origin + path, body=data, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             reason = getattr(error, "reason", None) or error
             msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
             raise ServiceError(msg) from error
-        if answer.status >= 400:
-            raise ServiceError(_detail(answer.data, answer.status), answer.status)
-        try:
-            return json.loads(answer.data)
-        except ValueError:
-            msg = f"{self.url} did not answer as truearm serve does; check the address"
-            raise ServiceError(msg, 400) from None
 
 
 def _retries(patience: float) -> urllib3.Retry:

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, TypeVar
@@ -32,8 +32,8 @@ from truearm.store import (
     check_chain,
     check_text,
     first_digest,
-    from_text,
     parse_json,
+    to_columns,
     to_json,
     to_text,
 )
@@ -84,26 +84,28 @@ class HostedStudy:
                 raise StoreError(msg)
             if len(rows) == 1:
                 return
-            self.follow(check_chain(rows[1:], self.position, self.digest, f"study {self.name!r}"))
+            check_chain(rows[1:], self.position, self.digest, f"study {self.name!r}")
+            self.follow(rows[1:])
 
-    def follow(self, rows: Iterable[Row]) -> None:
+    def follow(self, rows: Sequence[Row]) -> None:
         """Apply rows that continue the log."""
-        events: list[Event] = []
-        for row in rows:
-            if row.kind == GIVEN and row.arm in self.given:
-                self.given[row.arm].append(float(row.value or "nan"))
-            elif row.kind != KEY:
-                events.append(from_text(row[1:7]))
-            self.mark(row)
-        self.study.follow(events)
+        if self.passive:
+            for row in rows:
+                if row.kind == GIVEN and row.arm in self.given:
+                    self.given[row.arm].append(float(row.value or "nan"))
+        else:
+            self.study.follow(to_columns(rows, self.study.problem.arms))
+        self.mark(rows)
 
-    def mark(self, row: Row) -> None:
-        """Move to a row: its position, its digest and its worker."""
-        self.position, self.digest = row.position, row.digest
-        if row.kind == ISSUED and row.worker is not None and row.ticket is not None:
-            self.holders[row.ticket] = row.worker, row.at + self.lease
-        elif row.ticket is not None:
-            self.holders.pop(row.ticket, None)
+    def mark(self, rows: Sequence[Row]) -> None:
+        """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
+        if rows:
+            self.position, self.digest = rows[-1].position, rows[-1].digest
+        for _, kind, ticket, _, _, _, _, _, worker, at in rows:
+            if kind == ISSUED and worker is not None and ticket is not None:
+                self.holders[ticket] = worker, at + self.lease
+        if self.holders:
+            self.holders = {t: self.holders[t] for t in self.study.log.waiting().tolist() if t in self.holders}
 
     def held(self, worker: str) -> list[Pull]:
         """Return the pulls that a worker holds and whose lease has not ended, in order of issue."""
@@ -292,8 +294,7 @@ class Studies:
                     hosted.study.log_to(None)
                 if rows := chain(map(to_text, events), hosted.position, hosted.digest, worker):
                     transaction.append(rows)
-            for row in rows:
-                hosted.mark(row)
+            hosted.mark(rows)
             answered = answer()
         if rows:
             self._notify(name)
