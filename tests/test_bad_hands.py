@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from truearm.cli import main
-from truearm.cli.edge import UNFORESEEN, write
+from truearm.cli.edge import INTERNAL_ERROR, write
 from truearm.run import find_best
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -31,7 +31,7 @@ def ran(*words, stdin=None):
     """Run a verb in this process; fail if anything but words and an exit code comes out."""
     found = CliRunner().invoke(main, list(words), input=stdin)
     assert found.exception is None or isinstance(found.exception, SystemExit), (words, found.exception)
-    assert UNFORESEEN not in found.output, (words, found.output)
+    assert INTERNAL_ERROR not in found.output, (words, found.output)
     assert found.exit_code in (0, 2, 3, 4), (words, found.exit_code, found.output)
     assert found.exit_code != 2 or found.stderr.strip(), words
     return found

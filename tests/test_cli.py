@@ -34,7 +34,6 @@ def test_a_verb_that_is_none_gets_a_hint(verb, words):
     [
         ("race", "true", "--save", "none/x.db"),
         ("report", "x.db", "--export-html", "none/x.html"),
-        ("simulate", "harm", "--output", "none/x.csv"),
         ("plan", "--plot", "none/x.png"),
     ],
 )
@@ -52,7 +51,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(words):
         (("analyze", "x.csv", "--alpha", "0.05"), "no option '--alpha'; did you mean --delta?"),
         (("race", "gzip", "-kf", "data"), "no option '-k'; put each command in quotes, such as 'gzip -kf data'"),
         (("race", "ls", "--zzz"), "no option '--zzz'; put each command in quotes"),
-        (("plan", "--zzz"), "no option '--zzz'; `main plan --help` lists them"),
+        (("plan", "--zzz"), "no option '--zzz'; `main plan --help` lists the options"),
         (("race", "--baseline", "a", "true"), "no option '--baseline'; did you mean --control?"),
         (("race", "--reps", "3", "true"), "no option '--reps'; did you mean --runs?"),
         (

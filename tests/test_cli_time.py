@@ -40,7 +40,7 @@ def test_one_alone_has_its_median_in_a_unit_that_people_read():
     done = run("sum(x)", "-s", "x = range(3)", "-r", "12", "--contamination", "none", "-v")
     first = done.output.replace("\n", " ")
     assert "sum(x)" in first
-    assert " ns (median of 12 processes)" in first or done.exit_code == 4
+    assert " ns, true median between" in first
     assert "loops in a block" in first
 
 
@@ -107,4 +107,4 @@ def test_modules_beside_the_user_are_found(tmp_path):
         text=True,
         check=False,
     )
-    assert done.stdout.startswith("mine.f() takes "), done.stderr
+    assert done.stdout.startswith("mine.f(): observed median "), done.stderr

@@ -88,7 +88,7 @@ class _Verbs(click.Group):
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
         verb = partial(super().main, *args, standalone_mode=False, **extra)
-        sys.exit(edge.guarded(verb))
+        sys.exit(edge.run_verb(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,8 +1,6 @@
-"""The edge of the command line: whatever goes wrong becomes words and an exit code that no gate uses.
+"""Where every verb ends: errors become one sentence and exit code 2, which no gate uses; files are written.
 
-Here live what every verb ends through, and how a file is written that the user named. An error that was foreseen
-says what to do. One that was not is a defect of ours: it is called so, names where it happened, and is no
-traceback.
+An error that was not foreseen is a defect of truearm: it is called so and names its place, without a traceback.
 """
 
 import errno
@@ -26,8 +24,8 @@ from truearm.commands.signals import uninterrupted
 from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
-UNFORESEEN = "truearm met an error of its own"
-_LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
+INTERNAL_ERROR = "internal error in truearm"
+_MAX_MESSAGE = 9000  # characters
 _MEANT = {  # words of other tools and of the theory
     **dict.fromkeys(("--eps", "--epsilon"), ("--contamination",)),
     **dict.fromkeys(("--alpha", "--confidence", "--error"), ("--delta",)),
@@ -35,53 +33,54 @@ _MEANT = {  # words of other tools and of the theory
     **dict.fromkeys(("--reps", "--repeat", "--iterations", "--number"), ("--runs",)),
     **dict.fromkeys(("--export-asciidoc", "--export-orgmode"), ("--export-markdown",)),
     "--baseline": ("--control",),
+    "--reference": ("--control",),
 }
-_GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
+_CLOSED = (errno.EPIPE, errno.ESHUTDOWN)  # the reader of our output is gone
 
 
 class Failure(click.ClickException):
-    """Something failed that is no wrong usage."""
+    """A failure that is not wrong usage."""
 
     exit_code = FAILED
 
 
-def guarded(work: Callable[[], Any]) -> int:
-    """Do some work of the command line and return its exit code; errors are told on standard error."""
+def run_verb(verb: Callable[[], Any]) -> int:
+    """Run a verb and return its exit code; errors go to standard error."""
     try:
-        return _ended(work)
-    except KeyboardInterrupt:  # a second one, while the first was being told
+        return _run(verb)
+    except KeyboardInterrupt:  # a second one, while the first was being reported
         return FAILED
 
 
-def _ended(work: Callable[[], Any]) -> int:
+def _run(verb: Callable[[], Any]) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        with suppress(AttributeError):  # what is no letter there is shown by its number
+        with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = work()
+        code = verb()
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:  # this is the edge
+    except (Exception, KeyboardInterrupt) as error:
         with uninterrupted():
-            _let_go(sys.stdout)
-            _tell(_worded(error))
+            _flush_or_drop(sys.stdout)
+            _show_error(_to_click_error(error))
         return FAILED
-    except SystemExit as ended:  # click ends with 1 if nobody reads its output; verbs hand a gate's code back
+    except SystemExit as ended:  # click ends with 1 if its output is closed; verbs return a gate's code
         return ended.code if isinstance(ended.code, int) and ended.code != 1 else FAILED
     return code if isinstance(code, int) else 0
 
 
-def _worded(error: BaseException) -> click.ClickException | None:
-    """Return an error as what is said of it; None if nobody would hear it."""
+def _to_click_error(error: BaseException) -> click.ClickException | None:
+    """Return an error with its message; None if the reader of our output is gone."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        return click.UsageError(_unknown(error.option_name, error.ctx), error.ctx)
+        return click.UsageError(_describe_unknown(error.option_name, error.ctx), error.ctx)
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
-        return click.UsageError(_missing(error), error.ctx)
+        return click.UsageError(_describe_missing(error), error.ctx)
     if isinstance(error, click.ClickException):
         return error
-    if isinstance(error, OSError) and error.errno in _GONE:
+    if isinstance(error, OSError) and error.errno in _CLOSED:
         return None
-    return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
+    return Failure(str(error) if isinstance(error, TruearmError) else _explain(error))
 
 
 def as_options(text: str, command: click.Command, argument: str | None = None) -> str:
@@ -109,68 +108,58 @@ def as_options(text: str, command: click.Command, argument: str | None = None) -
     return text
 
 
-def _missing(error: click.MissingParameter) -> str:
-    """Return what is said where words are missing: the first example of the verb's help."""
-    said = error.format_message().rstrip(".")
+def _describe_missing(error: click.MissingParameter) -> str:
+    """Return which argument is missing, with the first example of the verb's help."""
+    message = error.format_message().rstrip(".")
     lines = (error.ctx.command.help or "").splitlines() if error.ctx is not None else []
     examples = [re.split(r" {2,}", line.strip())[0] for line in lines if line.strip().startswith("truearm ")]
-    return f"{said}; for example: {examples[0]}" if examples else said
+    return f"{message}; for example: {examples[0]}" if examples else message
 
 
-def _unknown(option: str, ctx: click.Context) -> str:
-    """Return what is said of an option that a verb does not have."""
+def _describe_unknown(option: str, ctx: click.Context) -> str:
     if option == "--missing":
         return "--missing was removed: missing readings always count at their worst"
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
     near = [name for name in _MEANT.get(option, ()) if name in known] or get_close_matches(option, known, 1, 0.7)
     near = near or [name for name in known if name.rpartition("-")[2] == option.rpartition("-")[2]]
-    if near:
-        hint = f"did you mean {near[0]}?"
-    elif ctx.command.name == "race":
-        hint = (
-            f"put each command in quotes, such as 'gzip -kf data'; `{ctx.command_path} --help` lists the options"
-        )
-    else:
-        hint = f"`{ctx.command_path} --help` lists them"
+    quotes = "put each command in quotes, such as 'gzip -kf data'; " if ctx.command.name == "race" else ""
+    hint = f"did you mean {near[0]}?" if near else f"{quotes}`{ctx.command_path} --help` lists the options"
     return f"{ctx.command_path} has no option {option!r}; {hint}"
 
 
-def _explained(error: BaseException) -> str:
-    words = str(error)
-    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # what numpy makes of it
+def _explain(error: BaseException) -> str:
+    message = str(error)
+    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # as numpy raises it
         error = KeyboardInterrupt()
     match error:
         case KeyboardInterrupt() | click.Abort():
-            words = "interrupted; nothing was decided"
+            return "interrupted; nothing was decided"
         case sqlite3.Error():
-            words = f"the log cannot be read or written: {error}; check the disk, or choose another file"
+            return f"the log cannot be read or written: {error}; check the disk, or choose another file"
         case OSError():
             where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-            words = f"{where}{error.strerror or error}; choose another file, or make room"
+            return f"{where}{error.strerror or error}; choose another file, or make room"
         case MemoryError():
-            words = "there is not enough memory for this; give it less at a time"
-        case ValueError() if "null byte" in words or "null character" in words:
-            words = "an argument holds a NUL character; remove it"
-        case _:
-            last = traceback.extract_tb(error.__traceback__)[-1:]
-            place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
-            what = f"{type(error).__name__}: {words}"
-            words = f"{UNFORESEEN}{place}: {what}; please report it with what you typed"
-    return words
+            return "there is not enough memory for this; use less data at a time"
+        case ValueError() if "null byte" in message or "null character" in message:
+            return "an argument contains a NUL character; remove it"
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
+    return f"{INTERNAL_ERROR}{place}: {type(error).__name__}: {message}; please report it with what you typed"
 
 
-def _tell(error: click.ClickException | None) -> None:
+def _show_error(error: click.ClickException | None) -> None:
     if error is None:
         return
-    words = io.StringIO()
-    error.show(words)
-    said = printable(words.getvalue().rstrip("\n"), lines=True)
+    text = io.StringIO()
+    error.show(text)
+    message = printable(text.getvalue().rstrip("\n"), lines=True)
     with suppress(OSError, ValueError):
-        click.echo(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ...", err=True)
+        click.echo(message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ...", err=True)
 
 
-def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
-    """Print what was said before an error, or, if that cannot be, let go of it: it would fail again at the end."""
+def _flush_or_drop(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
+    """Print what is buffered, or drop it if that fails: it would fail again when the process ends."""
     try:
         stream.flush()
     except (OSError, ValueError, AttributeError):
@@ -190,46 +179,40 @@ def load(*modules: str) -> None:
 
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:
-    """Write a text file that the user named; a pipe that nobody reads is an error, and not waited for."""
-    descriptor = _opened(path, os.O_APPEND if append else os.O_TRUNC)
+    """Write a text file; a pipe without a reader is an error, and not waited for."""
+    mode = os.O_APPEND if append else os.O_TRUNC
+    at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
     try:
+        flags = os.O_WRONLY | os.O_CREAT | at_once | getattr(os, "O_BINARY", 0) | mode
+        descriptor = os.open(path, flags, 0o666)
+        if at_once:
+            os.set_blocking(descriptor, True)
         with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
             file.write(text)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-
-
-def _opened(path: str | Path, how: int) -> int:
-    at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, where a path leads to no pipe
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | at_once | getattr(os, "O_BINARY", 0) | how, 0o666)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise OSError(error.errno, "nobody reads this pipe", os.fspath(path)) from None
-        raise
-    if at_once:
-        os.set_blocking(descriptor, True)
-    return descriptor
+        why = "this pipe has no reader" if error.errno == errno.ENXIO else error.strerror
+        raise OSError(error.errno, why, os.fspath(path)) from None
 
 
 class Exports:
-    """Files to write beside a result that is told anyway: each that fails is told, and the end is an error."""
+    """Files to write besides a result that is printed anyway; a failed one is reported and ends with code 2."""
 
     def __init__(self) -> None:
         self.failed = False
 
     @contextmanager
     def writing(self, path: str | Path) -> Iterator[None]:
-        """Write a file in the body; what goes wrong with the disk is told."""
+        """Write a file in the body; report what goes wrong with the disk."""
         try:
             yield
         except OSError as error:
             self.failed = True
-            why = error.strerror or error
-            _tell(Failure(f"{path} cannot be written: {why}; the result is told all the same"))
+            _show_error(
+                Failure(f"{path} cannot be written: {error.strerror or error}; the result is printed anyway")
+            )
 
     def code(self, otherwise: int = 0) -> int:
-        """Return the exit code of a verb that would end with another one."""
+        """Return the exit code, `otherwise` if all files were written."""
         return FAILED if self.failed else otherwise
 
 

@@ -1,50 +1,31 @@
-"""`truearm time`: which Python statement is fastest. What a user types, and how the answer is told."""
+"""`truearm time`: which Python statement is fastest."""
 
 import math
 import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from textwrap import fill
+from typing import Any
 
 import click
 
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli import edge, gates, options
+from truearm.cli.outcome import html_page
+from truearm.cli.screen import Screen
 from truearm.commands.loops import BLOCK_S, BLOCKS
 from truearm.commands.measure import machine
 from truearm.commands.python import FreshTimer
 from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
-from truearm.problem import Contamination, Tolerance
 from truearm.report import tables, words
 from truearm.report.export import document, json_text
 from truearm.report.numbers import Unit, count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
 _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """The options, as typed."""
-
-    statements: tuple[str, ...]
-    setup: tuple[str, ...]
-    names: tuple[str, ...]
-    pythons: tuple[str, ...]
-    delta: float
-    contamination: Contamination | None
-    tolerance: Tolerance
-    runs: int | None
-    max_time: float
-    seed: int | None
-    as_json: bool
-    html: str | None
-    quiet: bool
-    verbose: bool
 
 
 @click.command("time", context_settings={"max_content_width": 100})
@@ -84,7 +65,7 @@ class _Asked:
 @options.export_html_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell how it was measured.")
-def time_command(**chosen: object) -> None:
+def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool, **chosen: Any) -> None:  # noqa: ANN401
     """Find out which Python statement is fastest; of one alone, how long it takes.
 
     \b
@@ -93,65 +74,59 @@ def time_command(**chosen: object) -> None:
     truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
     truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
 
-    Each reading comes from a fresh process, with a hash seed and a place in memory of its own: the lower
-    quartile of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not
-    collected meanwhile. A round times every statement once, in random order, until it is known which is fastest.
+    Each reading comes from a fresh process, with its own hash seed and place in memory: the lower quartile
+    of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not collected
+    in a block. A round times every statement once, in random order, until it is known which is fastest.
 
     Exit codes: 0 decided; 2 usage, or a statement failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
-    asked = _Asked(**chosen)  # type: ignore[arg-type]
-    sources = _sources(asked)
+    pythons, max_time = chosen.pop("pythons"), chosen.pop("max_time")
+    timers = _make_timers(chosen.pop("statements"), chosen.pop("names"), chosen.pop("setup"), pythons)
     try:
         with interruptible():
-            result = run_timers(
-                {name: replace(source, timeout=asked.max_time).calibrate() for name, source in sources.items()},
-                delta=asked.delta,
-                contamination=asked.contamination,
-                tolerance=asked.tolerance,
-                runs=asked.runs,
-                max_seconds=asked.max_time,
-                progress=not asked.quiet,
-                seed=asked.seed,
-            )
+            ready = {name: replace(timer, timeout=max_time).calibrate() for name, timer in timers.items()}
+            result = run_timers(ready, max_seconds=max_time, progress=not quiet, **chosen)
     except ArmFailed as error:
         raise click.ClickException(str(error.__cause__)) from error
-    result = replace(result, conditions={**(result.conditions or {}), **_conditions(sources)})
-    tapes = result.readings or {}
-    click.echo(
-        json_text(document(result, tapes, metric="wall", machine=machine()))
-        if asked.as_json
-        else _told(result, asked)
-    )
+    conditions = {
+        "statements": {name: timer.text for name, timer in timers.items()},
+        "setup": next(iter(timers.values())).setup,
+        "interpreters": {name: Path(timer.python).name for name, timer in timers.items()},
+    }
+    result = replace(result, conditions={**(result.conditions or {}), **conditions})
+    readings = result.readings or {}
+    if as_json:
+        click.echo(json_text(document(result, readings, metric="wall", machine=machine())))
+    else:
+        click.echo(_text(result, verbose=verbose))
     exports = edge.Exports()
-    if asked.html is not None:
-        from truearm.report.pages import page
-
-        with exports.writing(asked.html):
-            edge.write(asked.html, page(result, tapes, unit=_unit(result), metric="wall"))
+    if html is not None:
+        with exports.writing(html):
+            edge.write(html, html_page(result, readings, _unit(result), "wall"))
     sys.exit(exports.code(gates.exit_code(result)))
 
 
-def _sources(asked: _Asked) -> dict[str, FreshTimer]:
-    """Return what is to be timed, by name: every statement with every interpreter."""
-    if len(asked.names) > len(asked.statements):
-        many = plural(len(asked.statements), "statement")
-        msg = f"there are {len(asked.names)} names for {many}; give one -n for each"
+def _make_timers(
+    statements: Sequence[str], names: Sequence[str], setup: Sequence[str], pythons: Sequence[str]
+) -> dict[str, FreshTimer]:
+    """Return a timer for every statement with every interpreter, by name."""
+    if len(names) > len(statements):
+        msg = f"there are {len(names)} names for {plural(len(statements), 'statement')}; give one -n for each"
         raise click.UsageError(msg)
-    setup = "\n".join(asked.setup) or "pass"
-    found: dict[str, FreshTimer] = {}
-    for python in asked.pythons or (sys.executable,):
-        for i, statement in enumerate(asked.statements):
-            name = asked.names[i] if i < len(asked.names) else statement
-            if len(asked.pythons) > 1:
-                name = python if len(asked.statements) == 1 else f"{name} ({python})"
-            if name in found:
+    timers: dict[str, FreshTimer] = {}
+    for python in pythons or (sys.executable,):
+        for i, statement in enumerate(statements):
+            name = names[i] if i < len(names) else statement
+            if len(pythons) > 1:
+                name = python if len(statements) == 1 else f"{name} ({python})"
+            if name in timers:
                 msg = f"two statements are called {name!r}; give them different names with -n"
                 raise click.UsageError(msg)
-            found[name] = FreshTimer(text=statement, setup=setup, python=_located(python))
-    return found
+            timers[name] = FreshTimer(text=statement, setup="\n".join(setup) or "pass", python=_locate(python))
+    return timers
 
 
-def _located(python: str) -> str:
+def _locate(python: str) -> str:
     found = shutil.which(python)
     if found is None:
         where = "is not on the PATH" if "/" not in python else "is not a program"
@@ -160,35 +135,22 @@ def _located(python: str) -> str:
     return str(Path(found).absolute())
 
 
-def _conditions(sources: dict[str, FreshTimer]) -> dict[str, object]:
-    return {
-        "statements": {name: source.text for name, source in sources.items()},
-        "setup": next(iter(sources.values())).setup,
-        "interpreters": {name: Path(source.python).name for name, source in sources.items()},
-    }
-
-
 def _unit(result: Result) -> Unit:
     unit = unit_for("wall", result.arms)
     below = all(arm.observed < unit.size for arm in result.arms)  # a microsecond
     return _NANOSECONDS if below else unit
 
 
-def _told(result: Result, asked: _Asked) -> str:
-    unit = _unit(result)
-    columns = shutil.get_terminal_size((100, 24)).columns
-    width, alone = min(100, columns), len(result.arms) == 1
-    voice = words.voice_for(result, "wall", unit)._replace(options=True)
-    lines = tables.arm_rows(result, voice, ratios(result))
-    said = words.lines(result, voice=voice, verbose=asked.verbose)
+def _text(result: Result, *, verbose: bool) -> str:
+    screen, alone = Screen.here(), len(result.arms) == 1
+    voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
+    lines = words.lines(result, voice=voice, verbose=verbose)
     if alone and math.isinf(result.arms[0].high):
-        said.append(f"-r {RUNS_ALONE} would bound the true median.")
-    parts = [
-        "\n".join(fill(line, width, break_on_hyphens=False) for line in said),
-        "" if alone else tables.table(lines, columns if sys.stdout.isatty() else None),
-        "\n".join(fill(line, width) for line in _notes(result)) if asked.verbose else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
+        lines.append(f"-r {RUNS_ALONE} would bound the true median.")
+    rows = tables.arm_rows(result, voice, ratios(result))
+    table = "" if alone else tables.table(rows, screen.width if screen.terminal else None)
+    notes = "\n".join(map(screen.wrap, _notes(result))) if verbose else ""
+    return screen.arrange(["\n".join(map(screen.wrap, lines))], [table, notes])
 
 
 def _notes(result: Result) -> Iterator[str]:

@@ -102,7 +102,7 @@ class FreshTimer:
             msg = f"python {self.python!r} cannot be started: {error.strerror}; name another one"
             raise InvalidArgument(msg, "python", self.python) from None
         if run.timed_out:
-            msg = f"statement {_shorten(self.text)} did not end within {self.timeout:g} s; use a larger max_time"
+            msg = f"statement {_shorten(self.text)} did not end within {self.timeout:g} s; allow more time"
             raise CommandFailed(msg, command=self.text)
         return self._read_reply(run.stdout.text, run.exit_code)
 
