@@ -244,7 +244,7 @@ _OPTIONAL = ("conditions", "readings", "ratios", "notes")
 
 def _of_analyses() -> list[str]:
     common = {field.name for field in fields(Result)}
-    return [field.name for field in fields(Analysis) if field.name not in common and field.name != "counts"]
+    return [field.name for field in fields(Analysis) if field.name not in common and field.compare]
 
 
 def _kinds() -> dict[str, Any]:

@@ -652,4 +652,4 @@ def test_every_bar_of_a_suite_pays_for_its_claims(near):
     assert step_down(highest, 0.05)[BETTER, 0] == enough
     even = replace(nothing, rounds=1500, wins=np.full((3, 2), 750))
     chance = math.exp(-float(log_mixture(750, 1500, 0.55, PRIOR)))
-    assert even.futile(near * 4 * chance).tolist() == [enough] * 2
+    assert even.is_futile(near * 4 * chance).tolist() == [enough] * 2

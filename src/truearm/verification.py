@@ -2,7 +2,7 @@
 
 A result follows from the problem, the design, the origin (which policy decided, or `analyze`) and the readings, or
 the log of the study. Nothing else that a document says is believed. Claims alone would not do: whoever chooses
-their dates, or who led when, after the fact can find evidence for any arm (docs/certificate.md).
+their dates and the leaders after the fact finds evidence for any arm (docs/certificate.md).
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 from truearm import policies
 from truearm.analysis import repeated
 from truearm.claims.analysis import Analysis
-from truearm.claims.certificate import Alarm, Certificate, Floats, Readings, Tape, Tapes, digest
+from truearm.claims.certificate import Alarm, Certificate, Readings, Tapes, digest
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result, check_schema
@@ -183,10 +183,7 @@ def _data(certificate: Certificate, source: Source) -> _Data:
         raise VerificationError(msg)
     if _digest(certificate, data.tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
-        if data.collected is not None and data.collected.counts is not None:
-            msg += ". A table of counts verifies what was found from it (truearm analyze TABLE --json); what was "
-            msg += "found from readings one by one is verified by these"
-        elif certificate.problem.rounds and data.study is None:
+        if certificate.problem.rounds and data.study is None:
             msg += ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
             msg += " (round, as in analyze)"
         raise VerificationError(msg)
@@ -204,14 +201,14 @@ def _digest(certificate: Certificate, tapes: Readings) -> str:
 def _columns(readings: Readings, *, rounds: bool) -> Readings:
     """Return readings as an analysis takes them: None is a missing one, and all arms have the same rounds."""
     counted = {arm: tape for arm, tape in readings.items() if isinstance(tape, Counted)}
-    tapes = {arm: _floats(tape, arm) for arm, tape in readings.items() if not isinstance(tape, Counted)}
+    tapes = {
+        arm: as_readings(
+            tape if isinstance(tape, np.ndarray) else [math.nan if x is None else x for x in tape], arm
+        )
+        for arm, tape in readings.items()
+        if not isinstance(tape, Counted)
+    }
     return {**counted, **(Dataset(tapes).align().tapes if rounds else tapes)}
-
-
-def _floats(tape: Tape, arm: str) -> Floats:
-    if isinstance(tape, np.ndarray) and tape.dtype.kind != "O":
-        return as_readings(tape, arm)
-    return as_readings([math.nan if x is None else x for x in tape], arm)
 
 
 # Deciding again

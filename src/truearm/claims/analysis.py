@@ -74,7 +74,9 @@ class Analysis(Result):
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
-        own = {field.name for field in fields(Analysis)} - {field.name for field in fields(Result)} - {"counts"}
+        own = {field.name for field in fields(Analysis) if field.compare} - {
+            field.name for field in fields(Result)
+        }
         plain = {key: to_plain(getattr(self, key), null=True) for key in sorted(own)}
         return {**Result.to_dict(self, readings=readings), **plain, "notes": list(self.notes)}
 

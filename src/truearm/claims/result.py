@@ -1,4 +1,4 @@
-"""What a study found, as types: the verdict with intervals, margins, breakdown points and a certificate.
+"""The answer of a study as data: the verdict with intervals, margins, breakdown points and a certificate.
 
 Nothing is computed here: `certify` computes, and `truearm.report` registers the words and pictures.
 """
@@ -91,7 +91,7 @@ class Control:
     """All other arms, in their order."""
 
     def named(self, standing: str) -> tuple[str, ...]:
-        """Return the arms that stand so."""
+        """Return the arms of this standing."""
         return tuple(variant.arm for variant in self.variants if variant.standing == standing)
 
     @property
@@ -102,7 +102,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a study found: who is best, how sure that is, and up to which contamination it holds.
+    """The answer of a study: the best arm, how sure that is, and up to which contamination it holds.
 
     `str(result)` is a paragraph for a person; `to_dict()` goes to JSON and comes back by `Result.from_dict`.
 
@@ -126,7 +126,7 @@ class Result:
     leader: str | None
     """The arm that looks best, also when that is not certain."""
     ties: tuple[str, ...]
-    """Arms that measured like the best: nothing shows that they are worse. Without one: who measured the same."""
+    """Arms that nothing shows to be worse than the best; without one, those with equal readings."""
     candidates: tuple[str, ...]
     pulls: Mapping[str, int]
     breakdown: Breakdown
@@ -142,7 +142,7 @@ class Result:
     problem: Problem
     design: Design
     doubts: tuple[Alarm, ...]
-    """Promises that the readings contradict; if there is one, nothing is certified."""
+    """Assumptions that the readings contradict; if there is one, nothing is certified."""
     alarms: tuple[Alarm, ...]
     certificate: Certificate
     may_tie: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class Result:
     readings: Any = field(default=None, compare=False, repr=False)
     """`Tapes`: per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    """How readings were taken, where those who took them tell: `time` does."""
+    """How readings were taken, if that is known; `time` fills it in."""
 
     def __str__(self) -> str:
         text: str = show("text", self)
@@ -176,7 +176,7 @@ class Result:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The promises the result rests on, one sentence each."""
+        """The assumptions of the result, one sentence each."""
         sentences: tuple[str, ...] = show("assumptions", self)
         return sentences
 

@@ -114,7 +114,7 @@ class Roll(NamedTuple):
         for place, together in enumerate(zip(*(runs[arm] for arm in suite.problem.arms), strict=False)):
             if all(run is not None for run in together):
                 named = zip(suite.problem.arms, together, strict=True)
-                return _checked(suite, cls(place + 1, {arm: tuple(run or ()) for arm, run in named}))
+                return _check(suite, cls(place + 1, {arm: tuple(run or ()) for arm, run in named}))
         return None
 
     def pairs(self, suite: Suite) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ class Roll(NamedTuple):
         return tuple(Seen(metric, tuple(arms[metric])) for metric in sorted(arms))
 
 
-def _checked(suite: Suite, roll: Roll) -> Roll:
+def _check(suite: Suite, roll: Roll) -> Roll:
     printed = {metric for own in roll.metrics.values() for metric in own}
     if unknown := [metric for metric in suite.higher if metric not in printed]:
         known = ", ".join(sorted(printed))
@@ -201,12 +201,12 @@ class SuiteResult:
         show("save_suite_page", self, path)
 
     def named(self, standing: Standing) -> list[Compared]:
-        """Return what stands so."""
+        """Return the comparisons of this standing."""
         return [one for one in self.compared if one.standing == standing]
 
     @property
     def status(self) -> Status:
-        """Whether each metric is known to be worse or not to be, or the readings contradict a promise."""
+        """Whether every comparison has an answer, or readings contradict an assumption."""
         if self.named("doubtful"):
             return "doubtful"
         left = self.named("open") or self.named("indistinguishable")
@@ -252,7 +252,7 @@ class Progress:
     weighed: SuiteEvidence | None = None
 
     def after(self, runs: Runs) -> "Progress":
-        """Return the suite after all of these runs, of which those known before are not looked at again."""
+        """Return the suite after all of these runs; only those that are new are judged."""
         roll = self.roll or Roll.call(self.suite, runs)
         if roll is None:
             return self
@@ -263,12 +263,12 @@ class Progress:
 
     @property
     def pairs(self) -> int:
-        """How many metrics of how many arms are compared; 0 before that is known."""
+        """The number of comparisons, 0 before it is known."""
         return 0 if self.roll is None else len(self.roll.pairs(self.suite))
 
     @property
     def settled(self) -> int:
-        """Of how many of them more rounds need not say anything."""
+        """The number of comparisons that need no more rounds."""
         if self.weighed is None:
             return 0
         delta = self.suite.problem.delta
@@ -277,7 +277,7 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to find out."""
+        """Whether no comparison needs more rounds."""
         return 0 < self.pairs == self.settled
 
 
@@ -293,13 +293,13 @@ def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     claims, futile = weighed.claims(delta, fdr=suite.fdr, doubted=doubted), weighed.is_futile(delta)
     wins, bar = columns.rounds_won(suite), math.log(2 * len(columns.pairs) / delta)
 
-    def described(i: int) -> Compared:
+    def compare(i: int) -> Compared:
         standing = "doubtful" if doubted[i] else _standing(claims[:, i], futile=bool(futile[i]))
         found = _compared(suite, columns, i, standing, weighed.highest[:, i])
         kind = _CLAIMED.get(found.standing)
         return found if kind is None else replace(found, breakdown=breakdown_of_rounds(wins[kind, i], bar))
 
-    compared = tuple(map(described, range(len(columns.pairs))))
+    compared = tuple(map(compare, range(len(columns.pairs))))
     return SuiteResult(
         suite=suite,
         rounds=weighed.rounds,
