@@ -16,8 +16,9 @@ from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclu
 from truearm.claims.certify import certify, describe
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Lead, Reach, Result
+from truearm.claims.support import check_support
 from truearm.errors import InvalidArgument
-from truearm.evidence import Levels, Trust, best_looking, breakdown, pair, shifted
+from truearm.evidence import Breakdown, Levels, Trust, best_looking, breakdown, pair, shifted
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
 from truearm.policies.paper import PartialIdentification
@@ -550,3 +551,11 @@ def test_what_describes_no_analysis_is_refused_in_words(key, junk):
     described = analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict()
     with pytest.raises(InvalidArgument, match=key):
         Analysis.from_dict({**described, key: junk})
+
+
+def test_two_arms_with_equal_signs_of_contamination_give_one_alarm():
+    rng = np.random.default_rng(3)
+    tape = np.concatenate((rng.normal(0, 1, 400), rng.normal(6, 1, 400)))
+    weak = replace(decided(), breakdown=Breakdown(0.0, 0.0, 0.0), alarms=())
+    found = check_support(weak, {"A": tape, "B": tape - 9.0})
+    assert [(alarm.kind, alarm.arm) for alarm in found.alarms] == [("unsupported", "A")]

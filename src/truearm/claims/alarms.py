@@ -1,10 +1,9 @@
-"""Signs in the readings that the promises do not hold: doubts, which void a certificate, and alarms, which do not.
+"""Signs in the readings that assumptions do not hold: doubts, which void a certificate, and alarms, which do not.
 
 Those that rest on chance are false alarms, over all arms together, with probability at most `FALSE_ALARM` per
 kind: "dependence", "missing" and "outliers" however often one looks (e-values and ranks that hold at all times,
 evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives the bounds. "ties" and
-"contradiction" are plain facts about the readings. Nothing is changed or left out here, and nothing is worded: see
-`promises.alarm`.
+"contradiction" are plain facts about the readings.
 """
 
 import math
@@ -38,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
-    """Return the promises that the samples contradict, whatever the order of their readings."""
+    """Return the assumptions that the samples contradict, whatever the order of their readings."""
     arms, refuted = judge.problem.arms, dict.fromkeys(judge.implausible_arms)
     missing = [Alarm("outside", arms[i], judge.samples[i].outside, judge.samples[i].n) for i in refuted]
     contradicted = [

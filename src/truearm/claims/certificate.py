@@ -1,7 +1,7 @@
-"""Claims about arms, and what a stranger needs to recompute them from the readings.
+"""Certificates: dated claims about arms, which anyone can recompute from the readings.
 
-A policy stops with a `Verdict`: who is best and by which claims. A claim is dated by the pulls it rests on,
-so that it can be recomputed at any later time. Tapes are in the user's units; samples are oriented.
+A policy stops with a `Verdict`: the best arm and the claims for it. A claim is dated by the pulls it rests on.
+Tapes are in the user's units; samples are oriented.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
     @classmethod
     def strict(cls, problem: Problem) -> "Status":
-        """Return what it is called that one arm is left: against a contamination it is certified.
+        """Return the status when one arm remains.
 
         Examples
         --------
@@ -52,13 +52,13 @@ class Status(StrEnum):
 
 
 SIDE_BY_SIDE = "side by side"
-"""The detail of "dependence" where all arms were pulled alike: it is then told beside a result, not a doubt."""
+"""The detail of "dependence" if all arms were pulled alike: then it is an alarm, not a doubt."""
 DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do."""
+    """A sign in the readings that an assumption does not hold."""
 
     kind: str
     """One of "dependence", "missing", "outside", "contradiction", "clusters", "confounded", "outliers", "units",
@@ -66,13 +66,12 @@ class Alarm:
     arm: str
     """The arm it is about; empty when it is about all of them together."""
     found: int = 0
-    """How many readings show it."""
+    """How many of `n` readings show it."""
     n: int = 0
-    """Of how many."""
     values: tuple[float, ...] = ()
     """Readings that belong to it, in the user's unit."""
     detail: str = ""
-    """What else is needed to say it: a factor between units, a column, how arms were pulled, what would decide."""
+    """What else the message needs: a factor between units, a column, how arms were pulled, what would decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who decided, as plain values: with the problem, the design and the readings all it takes to decide again."""
+    """How the decision was made: with problem, design and readings, all that repeating it takes."""
 
     by: str | None
     """The name of a policy, "analyze", or None for a policy of the user's own."""
@@ -148,7 +147,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """An arm was followed from after this many of its pulls until it had had so many (evidence T5)."""
+    """An arm led from its pull number `since` until it had `until` pulls (evidence T5)."""
 
     arm: str
     since: int
@@ -167,9 +166,9 @@ class Verdict:
     claims: tuple[Claim, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
     doubts: tuple[Alarm, ...] = ()
-    """Which promises the readings contradict; if any, nothing is certified."""
+    """The assumptions that the readings contradict; if any, nothing is certified."""
     estimated: bool = False
-    """Whether arms were compared by an estimator of the user's own, of which quantiles say nothing."""
+    """Whether arms were compared by a user's estimator."""
     control: ControlClaims | None = None
     """Which arms beat a control, if that was asked."""
     design: Design = "sequential"
@@ -177,7 +176,7 @@ class Verdict:
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
-        """Return the verdict on readings that contradict a promise: every arm may be the best."""
+        """Return the verdict on readings that contradict an assumption: every arm may be the best."""
         return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts)
 
 
@@ -230,7 +229,7 @@ def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A decision with all that is needed to check it: promises, thresholds, dates, and a digest.
+    """A decision with its dated claims, and the inputs from which it can be repeated.
 
     Examples
     --------
@@ -259,7 +258,7 @@ class Certificate:
     design: Design = "sequential"
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
     estimated: bool = False
-    """Whether the decision is about an estimator of the user's own, not about a quantile."""
+    """Whether the decision is about a user's estimator, not about a quantile."""
     origin: Origin | None = None
     """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
     control: ControlClaims | None = None

@@ -15,11 +15,6 @@ def check_support(result: Result, tapes: Tapes) -> Result:
 
     Over all arms, and whenever the study stopped, that is a false alarm with probability at most `FALSE_ALARM`, if
     each arm has one true law and its bad readings follow one as well (extensions E4).
-
-    Parameters
-    ----------
-    tapes
-        Per arm the readings in order of pull.
     """
     told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
     alone = len(result.problem.arms) == 1  # nothing is decided
@@ -33,7 +28,7 @@ def check_support(result: Result, tapes: Tapes) -> Result:
         n, bound = readings.size, eps_of_change(readings, FALSE_ALARM / len(result.problem.arms), adversary)
         if bound > withstands:
             found.append((bound, Alarm("unsupported", arm, int(bound * n), n, detail=f"{withstands:.6g}")))
-    return replace(result, alarms=(max(found)[1], *result.alarms)) if found else result
+    return replace(result, alarms=(max(found, key=lambda one: one[0])[1], *result.alarms)) if found else result
 
 
 def _numbers(tape: Tape) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
