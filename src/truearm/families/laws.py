@@ -17,13 +17,14 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from truearm.errors import InvalidArgument
 from truearm.families.shapes import SAME_LEVEL, Array, Lognormal, Shape, Standard
 from truearm.problem import Interval, Regularity, check_positive, check_reach
 
 Numbers = TypeVar("Numbers", float, Array)
+Side = Literal["left", "right"]
 
 _MOST_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this it would not fit in a cache
 
@@ -31,8 +32,8 @@ _MOST_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this
 class Law(ABC):
     """The law of the true readings of one arm, with atoms allowed.
 
-    Functions of a law take a float or an array and give back the same. Where the median is not unique,
-    m2 and m4 are taken around its midpoint, and are themselves midpoints, as for the medians of data.
+    Functions of a law take a float or an array and return the same. Where the median is not unique, m2 and m4 are
+    taken around its midpoint, and are themselves midpoints, as for the medians of data.
 
     Examples
     --------
@@ -43,27 +44,30 @@ class Law(ABC):
     (1.349, 0.7982, 1.6901)
     >>> round(law.minimal_B(0.25), 4), round(law.minimal_B(0.25, mad=True), 4)
     (4.6655, 9.2314)
+    >>> law.belongs(Regularity(B=4.7, m2=1.4, reach=0.25))
+    True
     """
 
-    @abstractmethod
-    def cdf(self, x: Numbers) -> Numbers:
-        """Return P(Y <= x)."""
+    m2: float
+    """The median absolute deviation, around the median."""
+    m4: float
+    """The median of the distance of |Y - m1| from m2."""
 
     @abstractmethod
-    def cdf_left(self, x: Numbers) -> Numbers:
-        """Return P(Y < x)."""
+    def _cdf(self, x: Array) -> Array: ...
 
     @abstractmethod
-    def ppf_left(self, p: Numbers) -> Numbers:
-        """Return Q_L(p) = inf{x: F(x) >= p}."""
+    def _cdf_left(self, x: Array) -> Array: ...
 
     @abstractmethod
-    def ppf_right(self, p: Numbers) -> Numbers:
-        """Return Q_R(p) = inf{x: F(x) > p}."""
+    def _ppf(self, p: Array, side: Side) -> Array: ...
 
     @abstractmethod
-    def pdf(self, x: Numbers) -> Numbers:
-        """Return the density of the continuous part; atoms have none."""
+    def _pdf(self, x: Array) -> Array: ...
+
+    def _snap(self, p: Array) -> Array:
+        """Return levels, moved to those of atoms where they differ by rounding."""
+        return p
 
     @abstractmethod
     def affine(self, a: float, b: float = 0.0) -> "Law":
@@ -73,19 +77,33 @@ class Law(ABC):
     def sample(self, rng: np.random.Generator, n: int) -> Array:
         """Return n independent readings."""
 
-    @property
-    @abstractmethod
-    def m2(self) -> float:
-        """The median absolute deviation, around the median."""
-
-    @property
-    @abstractmethod
-    def m4(self) -> float:
-        """The median of the distance of |Y - m1| from m2."""
-
     @abstractmethod
     def least_slope(self, low: float, high: float) -> float:
         """Return the least slope of F between two points of [low, high], inf for a single point."""
+
+    def cdf(self, x: Numbers) -> Numbers:
+        """Return P(Y <= x)."""
+        return _alike(x, self._cdf(np.asarray(x, dtype=float)))
+
+    def cdf_left(self, x: Numbers) -> Numbers:
+        """Return P(Y < x)."""
+        return _alike(x, self._cdf_left(np.asarray(x, dtype=float)))
+
+    def ppf_left(self, p: Numbers) -> Numbers:
+        """Return Q_L(p) = inf{x: F(x) >= p}."""
+        levels = self._snap(np.asarray(p, dtype=float))
+        inner = np.where(levels > 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "left"))
+        return _alike(p, np.where(levels <= 0, -math.inf, inner))
+
+    def ppf_right(self, p: Numbers) -> Numbers:
+        """Return Q_R(p) = inf{x: F(x) > p}."""
+        levels = self._snap(np.asarray(p, dtype=float))
+        inner = np.where(levels >= 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "right"))
+        return _alike(p, np.where(levels < 0, -math.inf, inner))
+
+    def pdf(self, x: Numbers) -> Numbers:
+        """Return the density of the continuous part; atoms have none."""
+        return _alike(x, self._pdf(np.asarray(x, dtype=float)))
 
     @property
     def m1(self) -> Interval:
@@ -99,13 +117,7 @@ class Law(ABC):
         return low + (high - low) / 2
 
     def minimal_kappa(self) -> float:
-        """Return the least kappa with m2 <= kappa m4, at least 1 (erratum E11), inf when m4 = 0.
-
-        Examples
-        --------
-        >>> round(cauchy().minimal_kappa(), 6)
-        1.366025
-        """
+        """Return the least kappa with m2 <= kappa m4, at least 1 (erratum E11), inf when m4 = 0."""
         return self.m2 / self.m4 if self.m4 > 0 else math.inf
 
     def minimal_B(self, reach: float, mad: bool = False) -> float:  # noqa: N802 - the paper's letter
@@ -121,13 +133,6 @@ class Law(ABC):
             The paper's t-bar: how far from the median, in quantile levels, F must rise.
         mad
             Whether F must also rise within 2 m2 of the median (Definition 3, which needs B >= 4).
-
-        Examples
-        --------
-        >>> uniform(0.0, 1.0).minimal_B(0.25, mad=True)
-        4.0
-        >>> discrete([0, 1, 2], [1, 1, 1]).minimal_B(0.3)
-        inf
         """
         t = check_reach(reach)
         m, m2 = self.median, self.m2
@@ -140,17 +145,7 @@ class Law(ABC):
         return 1 / (m2 * slope) if slope > 0 else math.inf  # Def. 2: slope >= 1/(B m2)
 
     def belongs(self, regularity: Regularity, kappa: float | None = None) -> bool:
-        """Return whether the law is in the family of Definition 2, or with kappa of Definition 3.
-
-        Equality counts as inside, up to rounding.
-
-        Examples
-        --------
-        >>> gaussian().belongs(Regularity(B=4.7, m2=0.7, reach=0.25))
-        True
-        >>> gaussian().belongs(Regularity(B=4.7, m2=0.7, reach=0.25), kappa=2.0)
-        False
-        """
+        """Return True if the law is in the family of Definition 2, or with kappa of 3, up to rounding."""
         rounding = 1 + SAME_LEVEL
         regular = (
             self.minimal_B(regularity.reach, mad=kappa is not None) <= regularity.B * rounding
@@ -164,10 +159,6 @@ def _alike(x: Numbers, values: ArrayLike) -> Numbers:
     return cast(Numbers, float(array) if np.ndim(x) == 0 else array)
 
 
-def _beyond_ends(low: NDArray[np.bool_], high: NDArray[np.bool_], values: Array) -> Array:
-    return np.where(low, -math.inf, np.where(high, math.inf, values))
-
-
 @dataclass(frozen=True)
 class Located(Law):
     """The law of loc + scale S for a shape S; a negative scale mirrors it."""
@@ -179,39 +170,22 @@ class Located(Law):
     def _standard(self, x: ArrayLike) -> Array:
         return (np.asarray(x, dtype=float) - self.loc) / self.scale
 
-    def cdf(self, x: Numbers) -> Numbers:
-        """Return P(Y <= x)."""
+    def _cdf(self, x: Array) -> Array:
         below = self.shape.cdf(self._standard(x))
-        return _alike(x, below if self.scale > 0 else 1 - below)
+        return below if self.scale > 0 else 1 - below
 
-    def cdf_left(self, x: Numbers) -> Numbers:
-        """Return P(Y < x), which equals P(Y <= x)."""
-        return self.cdf(x)
+    _cdf_left = _cdf
 
-    def ppf_left(self, p: Numbers) -> Numbers:
-        """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels, inner = np.asarray(p, dtype=float), np.clip(p, 0.0, 1.0)
-        z = self.shape.ppf_left(inner) if self.scale > 0 else self.shape.ppf_right(1 - inner)
-        return _alike(p, _beyond_ends(levels <= 0, levels > 1, self.loc + self.scale * z))
+    def _ppf(self, p: Array, side: Side) -> Array:
+        left = (side == "left") == (self.scale > 0)
+        levels = p if self.scale > 0 else 1 - p
+        return self.loc + self.scale * (self.shape.ppf_left(levels) if left else self.shape.ppf_right(levels))
 
-    def ppf_right(self, p: Numbers) -> Numbers:
-        """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels, inner = np.asarray(p, dtype=float), np.clip(p, 0.0, 1.0)
-        z = self.shape.ppf_right(inner) if self.scale > 0 else self.shape.ppf_left(1 - inner)
-        return _alike(p, _beyond_ends(levels < 0, levels >= 1, self.loc + self.scale * z))
-
-    def pdf(self, x: Numbers) -> Numbers:
-        """Return the density."""
-        return _alike(x, self.shape.pdf(self._standard(x)) / abs(self.scale))
+    def _pdf(self, x: Array) -> Array:
+        return self.shape.pdf(self._standard(x)) / abs(self.scale)
 
     def affine(self, a: float, b: float = 0.0) -> Law:
-        """Return the law of a Y + b, a not 0.
-
-        Examples
-        --------
-        >>> gaussian(1.0, 2.0).affine(3.0, 1.0) == gaussian(4.0, 6.0)
-        True
-        """
+        """Return the law of a Y + b, a not 0."""
         check_positive("abs(a)", abs(a))
         return Located(self.shape, a * self.loc + b, a * self.scale)
 
@@ -220,12 +194,12 @@ class Located(Law):
         return self.loc + self.scale * self.shape.draw(rng, n)
 
     @property
-    def m2(self) -> float:
+    def m2(self) -> float:  # type: ignore[override]
         """The median absolute deviation, around the median."""
         return abs(self.scale) * self.shape.m2
 
     @property
-    def m4(self) -> float:
+    def m4(self) -> float:  # type: ignore[override]
         """The median of the distance of |Y - m1| from m2."""
         return abs(self.scale) * self.shape.m4
 
@@ -263,40 +237,25 @@ class Piecewise(Law):
         left, right = self._levels
         return (left[1:] - right[:-1]) / np.diff(self.knots)
 
-    def cdf(self, x: Numbers) -> Numbers:
-        """Return P(Y <= x)."""
-        points = np.asarray(x, dtype=float)
+    def _cdf(self, x: Array) -> Array:
         left, right = self._levels
-        place = np.searchsorted(self.knots, points, side="right") - 1
+        place = np.searchsorted(self.knots, x, side="right") - 1
         at = np.clip(place, 0, self.knots.size - 1)
-        into = np.append(self._densities, 0.0)[at] * (np.minimum(points, self.knots[-1]) - self.knots[at])
+        into = np.append(self._densities, 0.0)[at] * (np.minimum(x, self.knots[-1]) - self.knots[at])
         ceiling = np.append(left[1:], 1.0)[at]
-        return _alike(x, np.where(place < 0, 0.0, np.minimum(right[at] + into, ceiling)))
+        return np.where(place < 0, 0.0, np.minimum(right[at] + into, ceiling))
 
-    def cdf_left(self, x: Numbers) -> Numbers:
-        """Return P(Y < x)."""
-        points = np.asarray(x, dtype=float)
-        at = np.minimum(np.searchsorted(self.knots, points, side="left"), self.knots.size - 1)
-        return _alike(x, np.where(self.knots[at] == points, self._levels[0][at], self.cdf(points)))
+    def _cdf_left(self, x: Array) -> Array:
+        at = np.minimum(np.searchsorted(self.knots, x, side="left"), self.knots.size - 1)
+        return np.where(self.knots[at] == x, self._levels[0][at], self._cdf(x))
 
-    def _snap(self, p: ArrayLike) -> Array:
-        levels = np.asarray(p, dtype=float)
+    def _snap(self, p: Array) -> Array:
         known = np.unique(np.concatenate(self._levels))
-        above = np.clip(np.searchsorted(known, levels), 1, known.size - 1)
-        near = np.where(levels - known[above - 1] < known[above] - levels, known[above - 1], known[above])
-        return np.where(np.abs(levels - near) <= SAME_LEVEL, near, levels)
+        above = np.clip(np.searchsorted(known, p), 1, known.size - 1)
+        near = np.where(p - known[above - 1] < known[above] - p, known[above - 1], known[above])
+        return np.where(np.abs(p - near) <= SAME_LEVEL, near, p)
 
-    def ppf_left(self, p: Numbers) -> Numbers:
-        """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels = self._snap(p)
-        return _alike(p, _beyond_ends(levels <= 0, levels > 1, self._quantile(levels, "left")))
-
-    def ppf_right(self, p: Numbers) -> Numbers:
-        """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels = self._snap(p)
-        return _alike(p, _beyond_ends(levels < 0, levels >= 1, self._quantile(levels, "right")))
-
-    def _quantile(self, p: Array, side: Literal["left", "right"]) -> Array:
+    def _ppf(self, p: Array, side: Side) -> Array:
         left, right = self._levels
         at = np.minimum(np.searchsorted(right, p, side=side), right.size - 1)
         before = np.maximum(at - 1, 0)
@@ -305,19 +264,11 @@ class Piecewise(Law):
         between = self.knots[before] + np.clip(share, 0.0, 1.0) * (self.knots[at] - self.knots[before])
         return np.where(p >= left[at], self.knots[at], between)
 
-    def pdf(self, x: Numbers) -> Numbers:
-        """Return the density of the continuous part, from the right at a knot."""
-        place = np.searchsorted(self.knots, np.asarray(x, dtype=float), side="right")
-        return _alike(x, np.concatenate([[0.0], self._densities, [0.0]])[place])
+    def _pdf(self, x: Array) -> Array:  # from the right at a knot
+        return np.concatenate([[0.0], self._densities, [0.0]])[np.searchsorted(self.knots, x, side="right")]
 
     def affine(self, a: float, b: float = 0.0) -> Law:
-        """Return the law of a Y + b, a not 0.
-
-        Examples
-        --------
-        >>> discrete([0, 1], [1, 3]).affine(-2.0, 1.0).ppf_left(0.5)
-        -1.0
-        """
+        """Return the law of a Y + b, a not 0."""
         check_positive("abs(a)", abs(a))
         order = slice(None) if a > 0 else slice(None, None, -1)
         return Piecewise((a * self.knots + b)[order], self.jumps[order], self.masses[order])
@@ -348,12 +299,12 @@ class Piecewise(Law):
         return m2, distance._fold(m2).median
 
     @property
-    def m2(self) -> float:
+    def m2(self) -> float:  # type: ignore[override]
         """The median absolute deviation, around the median."""
         return self._moments[0]
 
     @property
-    def m4(self) -> float:
+    def m4(self) -> float:  # type: ignore[override]
         """The median of the distance of |Y - m1| from m2."""
         return self._moments[1]
 
@@ -423,70 +374,35 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     return Located(Standard("gaussian"), float(loc), check_positive("scale", scale))
 
 
-def uniform(low: float = 0.0, high: float = 1.0) -> Law:
-    """Return the uniform law on [low, high].
-
-    Examples
-    --------
-    >>> uniform().m2, uniform().m4, uniform().minimal_kappa()
-    (0.25, 0.125, 2.0)
-    """
-    return piecewise(bars=[(low, high, 1.0)])
-
-
 def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
-    """Return the Cauchy law.
-
-    Examples
-    --------
-    >>> round(cauchy().minimal_B(0.25, mad=True), 6)
-    15.707963
-    """
+    """Return the Cauchy law."""
     return Located(Standard("cauchy"), float(loc), check_positive("scale", scale))
 
 
 def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
-    """Return the law with density exp(-|x - loc|/scale)/(2 scale).
-
-    Examples
-    --------
-    >>> round(laplace().m2, 6)
-    0.693147
-    """
+    """Return the law with density exp(-|x - loc|/scale)/(2 scale)."""
     return Located(Standard("laplace"), float(loc), check_positive("scale", scale))
 
 
 def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
-    """Return the logistic law.
-
-    Examples
-    --------
-    >>> round(logistic().m2, 6)
-    1.098612
-    """
+    """Return the logistic law."""
     return Located(Standard("logistic"), float(loc), check_positive("scale", scale))
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
-    """Return the law of exp(mu + sigma N), whose median is exp(mu).
-
-    Examples
-    --------
-    >>> lognormal(0.0, 1.0).m1
-    Interval(low=1.0, high=1.0)
-    """
+    """Return the law of exp(mu + sigma N), whose median is exp(mu)."""
     return Located(Lognormal(sigma=check_positive("sigma", sigma)), 0.0, math.exp(mu))
+
+
+def uniform(low: float = 0.0, high: float = 1.0) -> Law:
+    """Return the uniform law on [low, high]."""
+    return piecewise(bars=[(low, high, 1.0)])
 
 
 def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
     """Return (1 - weight) Bernoulli(p) + weight Uniform[0, 1]; at weight 1/2 its median is p.
 
     The paper's lower bounds use weight 1/2, the repaired ones 3/4 (audit 1.h).
-
-    Examples
-    --------
-    >>> smoothed_bernoulli(0.5).m1
-    Interval(low=0.5, high=0.5)
     """
     if not 0 <= p <= 1 or not 0 < weight <= 1:
         msg = f"p must be in [0, 1] and weight in (0, 1], but got p={p!r}, weight={weight!r}"
@@ -509,13 +425,7 @@ def discrete(values: Sequence[float] | Array, weights: Sequence[float] | Array) 
 
 
 def empirical(values: Sequence[float] | Array) -> Law:
-    """Return the law that draws one of the values at random, with replacement.
-
-    Examples
-    --------
-    >>> empirical([3.0, 1.0, 2.0, 2.0]).m1
-    Interval(low=2.0, high=2.0)
-    """
+    """Return the law that draws one of the values at random, with replacement."""
     readings = np.asarray(values, dtype=float).ravel()
     if readings.size == 0 or not np.all(np.isfinite(readings)):
         msg = f"values must be at least one finite number, but got {readings.tolist()[:5]}"
