@@ -1,4 +1,4 @@
-"""`truearm serve`: studies over HTTP. Options and environment in, a server out."""
+"""`truearm serve`: studies over HTTP."""
 
 from collections.abc import Callable
 from contextvars import Context
@@ -22,29 +22,29 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
     metavar="FILE|URL",
     help="A SQLite file, or postgresql://user:password@host/name.",
 )
-@_option("--host", "HOST", default="127.0.0.1", help="Address to listen at; others than loopback need a token.")
-@_option("--port", "PORT", type=options.Whole(0, 65535), default=8000, help="0 takes any that is free.")
-@_option("--max-body", "MAX_BODY", type=options.Whole(1000), default=1_000_000, help="Bytes of one request.")
-@_option("--max-batch", "MAX_BATCH", type=options.Whole(1), default=1000, help="Readings or pulls of one request.")
-@_option("--max-arms", "MAX_ARMS", type=options.Whole(1), default=500, help="Arms of one study.")
+@_option("--host", "HOST", default="127.0.0.1", help="Address to bind; any but loopback needs a token.")
+@_option("--port", "PORT", type=options.Whole(0, 65535), default=8000, help="0 picks a free port.")
+@_option("--max-body", "MAX_BODY", type=options.Whole(1000), default=1_000_000, help="Bytes per request.")
+@_option("--max-batch", "MAX_BATCH", type=options.Whole(1), default=1000, help="Readings or pulls per request.")
+@_option("--max-arms", "MAX_ARMS", type=options.Whole(1), default=500, help="Arms per study.")
 @_option("--max-studies", "MAX_STUDIES", type=options.Whole(1), default=10_000, help="Studies in all.")
-@_option("--rate", "RATE", type=options.Real(1), default=200, help="Requests a second of one address.")
+@_option("--rate", "RATE", type=options.Real(1), default=200, help="Requests per second and address.")
 @_option(
     "--proxy",
     "PROXY",
     metavar="ADDRESS",
-    help="Of a reverse proxy (or its network), believed when it says who asks (X-Forwarded-For).",
+    help="Address or network of a reverse proxy whose X-Forwarded-For is trusted.",
 )
 @_option(
     "--patience",
     "PATIENCE",
     type=options.Real(0, min_open=True),
     default=10,
-    help="Seconds in which a request must have come.",
+    help="Seconds in which a request must arrive.",
 )
-@click.option("--new-token", metavar="ROLE[:STUDY]", help="Print a new token (viewer, worker, admin) and end.")
-@click.option("--remove-token", metavar="NAME", help="Make a token worthless and end.")
-@click.option("--tokens", is_flag=True, help="List the names and roles of tokens and end.")
+@click.option("--new-token", metavar="ROLE[:STUDY]", help="Print a new token (viewer, worker, admin) and exit.")
+@click.option("--remove-token", metavar="NAME", help="Revoke a token and exit.")
+@click.option("--tokens", is_flag=True, help="List the names and roles of tokens and exit.")
 def serve_command(
     *,
     database: str,
@@ -64,7 +64,7 @@ def serve_command(
     truearm serve --host 0.0.0.0 --port 80            for other machines; needs a token first
     truearm serve --database postgresql://me@db/name  several servers may share it
 
-    Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM end it in good order.
+    Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM shuts it down cleanly.
     """  # noqa: D301 - click wants the control character
     try:
         from truearm.service.server import serve
@@ -99,8 +99,8 @@ def serve_command(
 
 
 def _check_one(given: dict[str, object]) -> None:
-    """Refuse what would be done in part: who removes a token must not believe that it is gone."""
+    """Refuse several actions at once: only one of them would be done."""
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
-        msg = f"{' and '.join(names)} cannot be done at once, and nothing was; give one at a time"
+        msg = f"{' and '.join(names)} cannot be combined, and nothing was done; use one at a time"
         raise InvalidArgument(msg)
