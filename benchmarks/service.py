@@ -1,7 +1,7 @@
 """Asks and tells per second of 8 clients beside Optuna's, and how soon a study of a million readings is back.
 
-1. 8 clients in one study over HTTP, each asks for one pull and tells its reading; goal: 5 times Optuna's ask and tell
-   on its SQLite storage with 8 threads in one process, without a network.
+1. 8 clients in one study over HTTP, each asks for one pull and tells its reading; goal: 5 times Optuna's ask and
+   tell on its SQLite storage with 8 threads in one process, without a network.
 2. A study of a million readings is opened from its log; goal: 8 s.
 
 Loopback only, about two minutes on a quiet machine.
