@@ -221,7 +221,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(["pickle", "copy", "deepcopy", "log"]))
     def go_on_as_another(self, how):
-        self.study.write()  # pulls that a full disk kept out of the log
+        self.study.log.write()  # pulls that a full disk kept out of the log
         before = seen(self.study)
         if how == "log":
             plain = json.loads(json.dumps(self.study.to_dict(), allow_nan=False))
@@ -239,7 +239,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: not self.stopped)
     @rule()
     def follow(self):
-        self.study.write()
+        self.study.log.write()
         new = self.log[self.followed :]
         self.followed = len(self.log)
         self.follower.follow([from_row(json.loads(json.dumps(to_row(event)))) for event in new])

@@ -7,13 +7,14 @@ table), and `Log`, the arrays in which a study keeps its pulls and readings. Not
 import copy
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument, ProtocolError
+from truearm.problem import Pull, as_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -221,6 +222,8 @@ class Log:
         For each arm, by draw, the last ticket.
     out
         How many pulls have no answer yet.
+    append
+        Where events go before the study acts on them: a function that takes a list of them, or None.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -231,19 +234,62 @@ class Log:
         self.notes: dict[int, Notes] = {}
         self.released = 0
         self.out = 0
+        self.append: Callable[[list[Event]], object] | None = None
+        self._unwritten: list[Event] = []  # pulls of an ask whose append failed
         self._states = array("b")  # by ticket
         self._free: list[list[int]] = [[] for _ in names]  # draws to hand out again
         self._prefix = [0] * len(names)  # per arm: all draws before this one have a reading
         self._marks = array("q"), array("b"), array("q")  # arrivals before, kind, how many tickets or which one
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "append": None, "_unwritten": []}  # a file stays in this process
+
     def __copy__(self) -> "Log":
         made = object.__new__(Log)
-        vars(made).update(copy.deepcopy({**vars(self), "notes": {}}), notes=dict(self.notes))
+        vars(made).update(copy.deepcopy({**self.__getstate__(), "notes": {}}), notes=dict(self.notes))
         return made
 
     def __len__(self) -> int:
         """Return how many pulls were issued."""
         return len(self.arms)
+
+    def write(self, events: Sequence[Event] = ()) -> None:
+        """Append events to the file, after those whose append failed before."""
+        if self.append is not None and (events or self._unwritten):
+            self.append([*self._unwritten, *events])
+            self._unwritten = []
+
+    def write_issued(self, first: int, kind: str, *, ended: bool = False) -> None:
+        """Append the tickets from `first` on before anyone has them, and whether the ask ended the study."""
+        if len(self) > first:
+            self.mark(kind, len(self) - first)
+        if ended:
+            self.mark(STOPPED, 0)
+        if self.append is not None:
+            self._unwritten += self.issued(first, len(self), counted=kind == COUNTED)
+            self._unwritten += [Stopped()] if ended else []
+            self.write()
+
+    def find(self, pull: Pull | int) -> int:
+        """Return the ticket of a pull that was handed out here and not released."""
+        ticket = pull.ticket if isinstance(pull, Pull) else pull
+        known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
+        if not known or not 0 <= ticket < len(self.arms):
+            msg = f"ticket {ticket!r} was never handed out; use the ticket of a pull that `ask` returned"
+            raise ProtocolError(msg, "ticket", ticket)
+        if self._states[ticket] == _RELEASED:
+            msg = f"ticket {ticket} of {self.name(ticket)!r} was released; its draw has a new ticket"
+            raise ProtocolError(msg, "ticket", ticket)
+        if isinstance(pull, Pull) and pull.arm != self.name(ticket):
+            here = f"ticket {ticket} is a pull of {self.name(ticket)!r} here"
+            msg = f"{here}, not of {pull.arm!r}; tell the study that asked for it"
+            raise ProtocolError(msg, "ticket", ticket)
+        return ticket
+
+    def as_reading(self, ticket: int, value: object) -> float:
+        """Return what a pull read as a float."""
+        name = f"value of ticket {ticket} ({self.name(ticket)!r})"
+        return as_number(name, value, "use nan for a reading that went wrong", boolean=True)
 
     def issue(self, arms: Sequence[int]) -> range:
         """Hand out a pull of each of these arms, in this order, and return their tickets."""

@@ -11,17 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from truearm import policies
 from truearm.batch import OpenBatch, Order
-from truearm.claims import alarms
-from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Origin, Status, Tapes, Verdict
+from truearm.claims.certificate import Origin, Tapes, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import check_support
+from truearm.decision import Decision
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.events import (
     COUNTED,
@@ -36,17 +35,13 @@ from truearm.events import (
     Noted,
     Reading,
     Released,
-    Stopped,
     from_row,
     to_row,
 )
 from truearm.evidence.sample import as_readings
-from truearm.evidence.serial import Serial, is_due
-from truearm.evidence.shifts import orient
-from truearm.policies import Policy, Standing, Told
-from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count
+from truearm.policies import Policy, Standing
+from truearm.problem import Problem, ProblemOptions, Pull, check_count
 
-LATE_PULLS = 64  # an older pull that is still out is skipped when the order of pulls is checked
 MAX_BATCH_PULLS = 2**25  # put in order, at 32 bytes each; a log from elsewhere may ask for more
 
 
@@ -108,19 +103,9 @@ class Study:
             k, rounds=problem.rounds, seed=0 if problem.rounds and seed is None else self.seed, order=order
         )
         self._is_drawn = order is not None  # so that a replay takes the order from the log
-        self._append: Callable[[list[Event]], object] | None = None
-        self._unwritten: list[Event] = []  # pulls of an ask whose append failed
-        self._looked = 0  # readings that an impatient policy has seen
-        self._fed = (0,) * k  # draws of each arm that a patient policy has seen
-        self._serials = tuple(Serial(i) for i in range(k))
-        self._checked = (0,) * k  # draws of each arm whose order was checked
-        self._watched = 0  # readings there were then
-        self._overlapping = False  # whether a decision was made while pulls were out
-        self._verdict: Verdict | None = None
-        self._noticed: tuple[Alarm, ...] = ()
         self._final: dict[str, list[float | None]] = {}  # readings as of the decision
         self._result: Result | None = None
-        self._state = self.policy.start(problem)
+        self._decision = Decision(problem, self.policy)
         self._obey()
 
     @classmethod
@@ -128,13 +113,11 @@ class Study:
         """Return a study of a problem."""
         return cls(problem, **how)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_append": None, "_unwritten": []}  # a file stays in this process
-
     def __copy__(self) -> "Study":
         made = object.__new__(type(self))
-        vars(made).update(self.__getstate__())  # a policy, its state and a verdict never change
-        made.log, made._batch = copy.copy(self.log), copy.deepcopy(self._batch)
+        vars(made).update(vars(self))  # a policy, its state and a verdict never change
+        made.log, made._decision = copy.copy(self.log), copy.copy(self._decision)
+        made._batch = copy.deepcopy(self._batch)
         made._batch.order = self._batch.order
         return made
 
@@ -144,7 +127,7 @@ class Study:
     @property
     def done(self) -> bool:
         """Whether it is decided; pulls that are still out need not be told."""
-        return self._verdict is not None
+        return self._decision.verdict is not None
 
     @property
     def pulls(self) -> int:
@@ -174,7 +157,7 @@ class Study:
     @property
     def standing(self) -> Standing:
         """Where the decision stands: to watch, without a guarantee of its own."""
-        return self.policy.standing(self._state)
+        return self.policy.standing(self._decision.state)
 
     @property
     def readings(self) -> dict[str, list[float | None]]:
@@ -184,15 +167,23 @@ class Study:
     @property
     def result(self) -> Result | None:
         """The result once done, None before."""
-        if self._result is None and (verdict := self._verdict) is not None:
+        if self._result is None and (verdict := self._decision.verdict) is not None:
             by: str | None
             try:
                 by, options = policies.definition_of(self.policy)
             except InvalidArgument:
                 by, options = None, {}
-            origin, readings = Origin(by, options, self.max_pulls, self.seed, self._overlapping), self._final
+            origin, readings = (
+                Origin(by, options, self.max_pulls, self.seed, self._decision.overlapping),
+                self._final,
+            )
             found = certify(
-                self.problem, readings, verdict, design=verdict.design, noticed=self._noticed, origin=origin
+                self.problem,
+                readings,
+                verdict,
+                design=verdict.design,
+                noticed=self._decision.noticed,
+                origin=origin,
             )
             self._result = replace(check_support(found, readings), readings=readings)
         return self._result
@@ -218,7 +209,7 @@ class Study:
             if n is None:
                 break
         if len(log) > first or self.done != was_done:
-            self._write_issued(first, ISSUED, ended=self.done)
+            log.write_issued(first, ISSUED, ended=self.done)
         return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
 
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -237,7 +228,7 @@ class Study:
             self.log.issue_many(arms.index(arm), count)
             self._batch.add(arms.index(arm), -count)
         if counts:
-            self._write_issued(first, COUNTED)
+            self.log.write_issued(first, COUNTED)
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
@@ -245,9 +236,9 @@ class Study:
 
         The notes of a `Noted` number are kept. The same value again is ignored; another one is an error.
         """
-        ticket, log = self._find(pull), self.log
+        ticket, log = self.log.find(pull), self.log
         is_plain = type(value) is float  # the usual case, at the least cost
-        number = value if is_plain else self._number(value, ticket)
+        number = value if is_plain else log.as_reading(ticket, value)
         if log.has_arrived(ticket):
             known = log.values[ticket]
             if number != known and not (math.isnan(number) and math.isnan(known)):
@@ -256,8 +247,8 @@ class Study:
                 raise ProtocolError(msg, "value", number)
             return
         notes = value.notes if not is_plain and isinstance(value, Noted) else None
-        if self._append is not None:
-            self.write([Reading(int(ticket), log.name(ticket), number, notes)])
+        if self.log.append is not None:
+            self.log.write([Reading(int(ticket), log.name(ticket), number, notes)])
         log.record(ticket, number, notes)
         if log.out == 0 and not self._batch:
             self._decide()
@@ -275,9 +266,9 @@ class Study:
                 raise ProtocolError(msg, "readings", arm)
             if numbers.size:
                 checked.append((arm, tickets[: numbers.size], numbers))
-        if self._append is not None and checked:
+        if self.log.append is not None and checked:
             pairs = [(arm, zip(some.tolist(), numbers.tolist(), strict=True)) for arm, some, numbers in checked]
-            self.write([Reading(ticket, arm, value) for arm, told in pairs for ticket, value in told])
+            self.log.write([Reading(ticket, arm, value) for arm, told in pairs for ticket, value in told])
         for _, tickets, numbers in checked:
             log.record_many(tickets, numbers)
         if log.out == 0 and not self._batch:
@@ -289,11 +280,11 @@ class Study:
         In rounds it is not: the round counts for no arm. A pull that started and was lost, killed or timed out is
         not released but told as NaN or as an infinity: it may be lost because of what it would have read.
         """
-        ticket, log = int(self._find(pull)), self.log
+        ticket, log = int(self.log.find(pull)), self.log
         if log.has_arrived(ticket):
             msg = f"ticket {ticket} of {log.name(ticket)!r} has a reading; release only pulls that never started"
             raise ProtocolError(msg, "ticket", ticket)
-        self.write([Released(ticket, log.name(ticket))])
+        self.log.write([Released(ticket, log.name(ticket))])
         log.release(ticket, again=not self.problem.rounds)
         if not self.problem.rounds and not self.done:
             self._batch.add(log.arms[ticket])
@@ -302,15 +293,16 @@ class Study:
 
     def draw(self, pull: Pull | int) -> int:
         """Return which draw of its arm a pull is, counted from 0 in order of issue."""
-        return self.log.draws[self._find(pull)]
+        return self.log.draws[self.log.find(pull)]
 
     def stop(self) -> None:
         """End the study here with what is known so far: its result is `exhausted` unless it was done before.
 
         Only this object ends: where it logs to (`log_to`) nothing is written, so that the log can be continued.
         """
-        if self._verdict is None:
-            self._finish(self._interrupt())
+        if not self.done:
+            self._decision.interrupt(self.log)
+            self._end()
             self.log.mark(STOPPED, 0)
 
     def events(self) -> Iterator[Event]:
@@ -323,13 +315,7 @@ class Study:
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event. None stops appending.
         """
-        self._append = append
-
-    def write(self, events: Sequence[Event] = ()) -> None:
-        """Append events where this study logs to, after those whose append failed before."""
-        if self._append is not None and (events or self._unwritten):
-            self._append([*self._unwritten, *events])
-            self._unwritten = []
+        self.log.append = append
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -392,7 +378,7 @@ class Study:
             room = min(len(self._batch), MAX_BATCH_PULLS)
             part = columns.cut(place, place + 2 * room + self.log.out + 1)
             routine = part.cut(0, part.batch(len(self._batch), self.log.out) if room == len(self._batch) else 0)
-            if routine.kinds.size and self._append is None and self.log.answers(routine):
+            if routine.kinds.size and self.log.append is None and self.log.answers(routine):
                 self.log.extend(routine, self._batch.take(routine.count(ISSUED), len(self.log)))
                 place += routine.kinds.size
                 if self.log.out == 0 and not self._batch:
@@ -416,7 +402,7 @@ class Study:
         ticket, notes = int(events.tickets[0]), events.notes[0]
         if kind == STOPPED:
             self.stop()
-        elif self.log.arms[self._find(ticket)] != events.arms[0]:
+        elif self.log.arms[self.log.find(ticket)] != events.arms[0]:
             raise ProtocolError(LOG_MISMATCH)
         elif kind == TOLD:
             value = float(events.values[0])
@@ -446,37 +432,6 @@ class Study:
         study.stop()
         return study
 
-    def _write_issued(self, first: int, kind: str, *, ended: bool = False) -> None:
-        """Log the tickets from `first` on before anyone has them, and whether the ask ended the study."""
-        if len(self.log) > first:
-            self.log.mark(kind, len(self.log) - first)
-        if ended:
-            self.log.mark(STOPPED, 0)
-        if self._append is not None:
-            self._unwritten += self.log.issued(first, len(self.log), counted=kind == COUNTED)
-            self._unwritten += [Stopped()] if ended else []
-            self.write()
-
-    def _find(self, pull: Pull | int) -> int:
-        """Return the ticket of a pull of this study."""
-        log, ticket = self.log, pull.ticket if isinstance(pull, Pull) else pull
-        known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
-        if not known or not 0 <= ticket < len(log.arms):
-            msg = f"ticket {ticket!r} was never handed out; use the ticket of a pull that `ask` returned"
-            raise ProtocolError(msg, "ticket", ticket)
-        if log.is_released(ticket):
-            msg = f"ticket {ticket} of {log.name(ticket)!r} was released; its draw has a new ticket"
-            raise ProtocolError(msg, "ticket", ticket)
-        if isinstance(pull, Pull) and pull.arm != log.name(ticket):
-            here = f"ticket {ticket} is a pull of {log.name(ticket)!r} here"
-            msg = f"{here}, not of {pull.arm!r}; tell the study that asked for it"
-            raise ProtocolError(msg, "ticket", ticket)
-        return ticket
-
-    def _number(self, value: object, ticket: int) -> float:
-        name = f"value of ticket {ticket} ({self.log.name(ticket)!r})"
-        return as_number(name, value, "use nan for a reading that went wrong", boolean=True)
-
     def _refill(self) -> bool:
         """Open a new batch because workers are idle, also while pulls are out; return False if there is none.
 
@@ -484,98 +439,35 @@ class Study:
         """
         if self.log.out == 0 or self.pulls >= self.max_pulls:
             return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
-        before = {**self.__dict__}
-        self._overlapping = True
+        before = copy.copy(self._decision)
+        self._decision.overlapping = True
         self._decide()
-        answer = self.policy.ask(self._state)
+        answer = self.policy.ask(self._decision.state)
         if not isinstance(answer, Verdict) and not self._batch:
             self._want(answer)  # the same batch again keeps workers busy
         if not self.done and not self._batch:
-            self.__dict__.update(before)  # the budget has no room for a round of the arms that are left
+            self._decision = before  # the budget has no room for a round of the arms that are left
         return bool(self._batch)
 
     def _decide(self) -> None:
         """Give the policy what it can use, and do what it answers."""
         if not self.done:
-            self._inform()
+            self._decision.inform(self.log)
             self._obey()
 
-    def _inform(self) -> None:
-        """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
-        while True:
-            if not self.policy.patient:
-                new, self._looked = self.log.arrived_since(self._looked), len(self.log.arrivals)
-            else:
-                batch = self.policy.ask(self._state)
-                wanted = {} if isinstance(batch, Verdict) else batch
-                counts = [wanted.get(arm, 0) for arm in self.problem.arms]
-                new = self.log.whole(self._fed, counts)
-                self._fed = tuple(fed + count * bool(new) for fed, count in zip(self._fed, counts, strict=True))
-            if not new:
-                return
-            told = {arm: Told(draws, orient(values, self.problem, arm)) for arm, (draws, values) in new.items()}
-            issued = {arm: self.log.length(i) for i, arm in enumerate(self.problem.arms)}
-            self._state = self.policy.tell(self._state, told, issued)
-            if isinstance(self.policy.ask(self._state), Verdict) or not self.policy.patient:
-                return
-
     def _obey(self) -> None:
-        """Open the batch that the policy asks for, or finish."""
-        answer = self.policy.ask(self._state)
-        if isinstance(answer, Verdict):
-            self._finish(answer)
-            return
-        if not self._is_alike and is_due(self._watched, len(self.log.arrivals)) and self._find_dependence():
-            self._finish(Verdict(status=Status.EXHAUSTED, candidates=self.problem.arms))
-            return
-        if self.policy.patient:
-            issued = zip(self.problem.arms, self._fed, self.log.tickets, strict=True)
-            answer = {arm: max(0, fed + answer.get(arm, 0) - len(tickets)) for arm, fed, tickets in issued}
-        elif self.log.out:
-            return  # workers are idle: `_refill` opens the batch
-        self._want(answer)
-        if self.log.out == 0 and not self._batch:
-            self._finish(self._interrupt())
+        """Open the batch that the policy asks for, or end."""
+        wanted = self._decision.decide(self.log)
+        if not self.done and (self.policy.patient or not self.log.out):  # else `_refill` opens the batch
+            self._want(wanted)
+            if self.log.out == 0 and not self._batch:
+                self._decision.interrupt(self.log)
+        if self.done:
+            self._end()
 
     def _want(self, answer: Mapping[str, int]) -> None:
         self._batch.open([answer.get(arm, 0) for arm in self.problem.arms], self.max_pulls - self.pulls)
 
-    def _interrupt(self) -> Verdict:
-        """Return the verdict if the study ends now, as an ask at this moment would find it."""
-        self._inform()
-        answer = self.policy.ask(self._state)
-        if isinstance(answer, Verdict):
-            return answer
-        return self.standing.so_far or Verdict(status=Status.EXHAUSTED, candidates=self.standing.alive)
-
-    @property
-    def _is_alike(self) -> bool:
-        return getattr(self.policy, "alike", False)  # a user's policy need not have it
-
-    def _find_dependence(self, *, at_end: bool = False) -> tuple[Alarm, ...]:
-        """Return the arms whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
-        self._watched = len(self.log.arrivals)
-        late = 0 if at_end else LATE_PULLS
-        checked = [
-            max(seen, self.log.prefix(i), len(self.log.tickets[i]) - late) for i, seen in enumerate(self._checked)
-        ]
-        new = [self.log.tape(i, *ends) for i, ends in enumerate(zip(self._checked, checked, strict=True))]
-        pairs = zip(self._serials, new, strict=True)
-        self._serials = tuple(serial.extend(values[arrived]) for serial, (values, arrived) in pairs)
-        self._checked = tuple(checked)
-        return alarms.dependence(self.problem, self._serials)
-
-    def _finish(self, verdict: Verdict) -> None:
-        """End the study: in doubt if readings depend on their time in ways that do not meet all arms alike."""
-        k, rounds = len(self.problem.arms), self.problem.rounds
-        tapes = [self.log.tape(i)[0] for i in range(k)]
-        # drift meets all arms of a round alike: only what they do not share is checked
-        found = alarms.unshared_drift(tapes) if rounds else self._find_dependence(at_end=True)
-        if found and self._is_alike and not rounds and k > 1:
-            self._noticed = tuple(replace(alarm, detail=SIDE_BY_SIDE) for alarm in found)
-            found = alarms.unshared_drift(tapes)
-        if k == 1:  # nothing is compared: the median is reported with a note
-            self._noticed, found = found, ()
-        self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict
+    def _end(self) -> None:
         self._final = self.log.tapes()
         self._batch.close()

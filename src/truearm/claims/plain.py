@@ -41,7 +41,7 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
     """Return the value of a type that `to_plain` described, or an error that says where it is wrong."""
     try:
         return msgspec.convert(data, kind, strict=False)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:  # half of a surrogate pair
         problem, _, path = str(error).partition(" - at `$")
         msg = f"{name}{path.rstrip('`')}: {problem[:1].lower()}{problem[1:]}"
         raise InvalidArgument(msg) from None
