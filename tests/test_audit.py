@@ -11,7 +11,7 @@ import truearm as ta
 from reference import vectors
 from truearm import Contamination, InvalidArgument, analyze, audit, least_eps
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.support import supported
+from truearm.claims.support import check_support
 from truearm.evidence.audit import distance, eps_of_change
 from truearm.problem import Adversary, Problem
 
@@ -134,14 +134,14 @@ def test_one_law_shows_nothing():
 def test_a_decision_that_is_not_supported_is_told():
     tapes = {"A": np.arange(1024) * 0.618 % 1 + 0.15, "B": np.arange(1024) * 0.618 % 1}
     tapes["B"][:512] -= 0.6
-    found = supported(analyze(tapes, contamination=None), tapes)
+    found = check_support(analyze(tapes, contamination=None), tapes)
     assert found.best == "A"
     alarm = found.alarms[0]
     assert (alarm.kind, alarm.arm) == ("unsupported", "B")
     assert "so it is not supported" in str(found)
     quiet = {arm: np.roll(tape, 0) for arm, tape in tapes.items()}
     quiet["B"] = np.random.default_rng(0).permutation(tapes["B"])
-    assert supported(analyze(quiet, contamination=None), quiet).alarms == ()
+    assert check_support(analyze(quiet, contamination=None), quiet).alarms == ()
 
 
 def test_words():
