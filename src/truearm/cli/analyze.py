@@ -27,11 +27,7 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
 @click.argument("files", metavar="FILE...", type=click.Path(allow_dash=True), nargs=-1, required=True)
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
-@options.unit_option
-@options.order_option
-@options.round_option
-@options.written_options
-@options.question_options
+@options.shared("unit", "order", "round", *options.FORM, *options.QUESTION)
 @click.option(
     "--design",
     type=click.Choice(["sequential", "fixed"]),
@@ -40,7 +36,7 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
     help="'sequential' holds however often the data were looked at; 'fixed' has more power, and holds if the "
     "number of readings of every arm was chosen in advance.",
 )
-@options.between_option
+@options.shared("between")
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
@@ -53,8 +49,7 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
 @click.option(
     "--query", metavar="SQL", help="The rows to analyze, in SQL: of a database, or of FILE, called data in it."
 )
-@options.json_option
-@options.export_html_option
+@options.shared("json", "export_html")
 def analyze_command(
     files: tuple[str, ...],
     *,

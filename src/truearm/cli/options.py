@@ -1,4 +1,4 @@
-"""What several verbs share: words become typed values here, checked by the vocabulary itself, and files tapes."""
+"""Options that several verbs share, declared once, and the types of their values."""
 
 import math
 import os
@@ -14,14 +14,12 @@ from truearm.data.files import KINDS
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 
-WRITTEN = Form._fields
-_LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
-
-_MOST_DELTA = 0.5  # an answer that is as likely to be wrong is worth nothing: 95% meant to be sure
+_MIN_DELTA = 1e-30  # smaller shares of it underflow
+_MAX_DELTA = 0.5  # 95% was meant as confidence
 
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A value that a checker of the vocabulary reads; its refusal becomes a usage error."""
+    """A value that a function reads and checks; its error becomes a usage error."""
 
     def __init__(self, name: str, check: Callable[[str], Any], kind: type | tuple[type, ...]) -> None:
         self.name = name
@@ -37,7 +35,7 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
 
 
 class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A tolerance of times: a share, or a time; a bare number from 1 on was meant as percent."""
+    """A tolerance of times: a share, or a time; a bare number of 1 or more was meant as percent."""
 
     name = "TOLERANCE"
 
@@ -94,7 +92,7 @@ def _limits(kind: click.IntRange | click.FloatRange) -> str:
 
 
 class OldFile(click.Path):
-    """The path of a file to read; one that is not there is told in the words of `analyze`."""
+    """The path of a file to read; a missing one is an error as in `analyze`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the path."""
@@ -106,16 +104,14 @@ class OldFile(click.Path):
 
 
 class NewFile(click.Path):
-    """The path of a file to write; that its folder is there is checked before any work is done."""
+    """The path of a file to write; its folder is checked before any work is done."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the path."""
         path = super().convert(value, param, ctx)
         folder = Path(os.fsdecode(path)).parent
         if not folder.is_dir():
-            self.fail(
-                f"the folder {str(folder)!r} does not exist; make it first, or write somewhere else", param, ctx
-            )
+            self.fail(f"the folder {str(folder)!r} does not exist; make it first, or name another", param, ctx)
         return path
 
 
@@ -168,11 +164,11 @@ def _share(text: str) -> float:
 
 
 def _delta(share: float) -> float:
-    if 0 < share < _LEAST_DELTA:
-        msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; nothing is more certain than that"
+    if 0 < share < _MIN_DELTA:
+        msg = f"delta must be at least {_MIN_DELTA:g}, but got {share:g}; nothing is more certain than that"
         raise InvalidArgument(msg)
-    if _MOST_DELTA < share < 1:
-        wrong = f"delta is the chance to be wrong, at most {_MOST_DELTA:g}, but got {share:g}"
+    if _MAX_DELTA < share < 1:
+        wrong = f"delta is the chance to be wrong, at most {_MAX_DELTA:g}, but got {share:g}"
         msg = f"{wrong}; to be 95% sure write --delta 5%"
         raise InvalidArgument(msg)
     return check_delta(share)
@@ -196,139 +192,112 @@ def real(text: str) -> float:
         raise InvalidArgument(msg) from None
 
 
-CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
-TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
-NUMBER = _Checked("NUMBER", fraction, float)
 GAP = _Checked("GAP", lambda text: (fraction(text), text.strip().endswith("%")), tuple)
 READING = _Checked("NUMBER", real, float)
 SHARE = _Checked("SHARE", _share, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
-contamination_option = click.option(
-    "--contamination",
-    type=CONTAMINATION,
-    default="0.05",
-    show_default=True,
-    help="At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or :malicious for "
-    "stronger adversaries than an oblivious one; 'none' asks for the observed order instead.",
-)
-delta_option = click.option(
-    "--delta", type=DELTA, default="0.05", show_default=True, help="Error probability of the decision."
-)
-tolerance_option = click.option(
-    "--tolerance",
-    type=TOLERANCE,
-    default="0",
-    show_default=True,
-    help="Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of the "
-    "readings.",
-)
-time_tolerance_option = click.option(
-    "--tolerance",
-    type=_TimeTolerance(),
-    default="0",
-    show_default=True,
-    help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; for "
-    "readings that are not times, a number in their unit.",
-)
-between_option = click.option(
-    "--between",
-    type=READING,
-    nargs=2,
-    metavar="LOW HIGH",
-    help="Readings outside this range are known to be bad, if you promise that they left it for reasons that have "
-    "nothing to do with their true value; not for readings cut off at a limit.",
-)
-quantile_option = click.option(
-    "--quantile",
-    type=QUANTILE,
-    default="0.5",
-    show_default=True,
-    help="What is compared: 0.5 is the median, 0.95 the 95th percentile.",
-)
-goal_option = click.option(
-    "--goal",
-    type=click.Choice(["max", "min"]),
-    help="Whether larger or smaller readings are better; max by default. A share says it by itself.",
-)
-at_least_option = click.option(
-    "--at-least",
-    type=READING,
-    metavar="X",
-    help="Compare the share of readings that are at least X (passed, converted, top box) instead of a quantile.",
-)
-at_most_option = click.option(
-    "--at-most",
-    type=READING,
-    metavar="X",
-    help="Compare the share of readings that are at most X (answered in time) instead of a quantile.",
-)
-export_html_option = click.option(
-    "--export-html", "html", type=NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_SHARED: dict[str, dict[str, Any]] = {
+    "goal": {
+        "type": click.Choice(["max", "min"]),
+        "help": "Whether larger or smaller readings are better; max by default. A share says it by itself.",
+    },
+    "quantile": {
+        "type": QUANTILE,
+        "default": "0.5",
+        "show_default": True,
+        "help": "What is compared: 0.5 is the median, 0.95 the 95th percentile.",
+    },
+    "at_least": {
+        "type": READING,
+        "metavar": "X",
+        "help": "Compare the share of readings that are at least X (passed, converted) instead of a quantile.",
+    },
+    "at_most": {
+        "type": READING,
+        "metavar": "X",
+        "help": "Compare the share of readings that are at most X (answered in time) instead of a quantile.",
+    },
+    "delta": {
+        "type": DELTA,
+        "default": "0.05",
+        "show_default": True,
+        "help": "Error probability of the decision.",
+    },
+    "contamination": {
+        "type": _Checked("EPS[:ADVERSARY]", read_contamination, Contamination),
+        "default": "0.05",
+        "show_default": True,
+        "help": "At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or :malicious for "
+        "stronger adversaries than an oblivious one; 'none' asks for the observed order instead.",
+    },
+    "tolerance": {
+        "type": _Checked("TOLERANCE", Tolerance.of, Tolerance),
+        "default": "0",
+        "show_default": True,
+        "help": "Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of "
+        "the readings.",
+    },
+    "time_tolerance": {
+        "type": _TimeTolerance(),
+        "default": "0",
+        "show_default": True,
+        "help": "Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; for "
+        "readings that are not times, a number in their unit.",
+    },
+    "between": {
+        "type": READING,
+        "nargs": 2,
+        "metavar": "LOW HIGH",
+        "help": "Readings outside this range are known to be bad, assuming that they left it for reasons unrelated "
+        "to their true value; not for readings cut off at a limit.",
+    },
+    "unit": {
+        "metavar": "COLUMN",
+        "help": "The column of what was drawn independently (process, user, item): readings of one unit become "
+        "one, their median.",
+    },
+    "round": {
+        "metavar": "COLUMN|rows",
+        "help": "The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide "
+        "file: compares which arm wins more than half of the rounds.",
+    },
+    "order": {
+        "metavar": "COLUMN|rows",
+        "help": "'rows' if rows are in order of measurement, or the column to sort them by; otherwise their order "
+        "says nothing.",
+    },
+    "sep": {"metavar": "MARK", "help": "The separator of cells, if it is not one of , ; | and tab."},
+    "encoding": {"metavar": "NAME", "help": "Of the text, such as cp1252; UTF-8 and UTF-16 are detected."},
+    "decimal": {"metavar": "MARK", "help": "The mark of decimals: --decimal ,"},
+    "thousands": {"metavar": "MARK", "help": "The mark between thousands: --thousands ,"},
+    "unreadable": {
+        "type": click.Choice(["error", "missing"]),
+        "help": "Count cells that are not numbers as missing instead of stopping at the first.",
+    },
+    "kind": {
+        "type": click.Choice(sorted(set(KINDS.values()))),
+        "help": "What the file is, if neither its ending nor, on standard input, its beginning says.",
+    },
+    "export_html": {"type": NewFile(dir_okay=False), "metavar": "FILE", "help": "Write a self-contained page."},
+    "json": {"is_flag": True, "help": "Print the result as JSON."},
+}
+_PARAMETERS = {"export_html": "html", "json": "as_json", "time_tolerance": "tolerance"}
+QUESTION = ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance")
+"""What is asked of readings, and how sure the answer has to be."""
+FORM = Form._fields
+"""How a file is written."""
 
 
-unit_option = click.option(
-    "--unit",
-    metavar="COLUMN",
-    help="The column of what was drawn independently (process, user, item): readings of one unit become one, "
-    "their median.",
-)
-round_option = click.option(
-    "--round",
-    metavar="COLUMN|rows",
-    help="The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide file: "
-    "compares which arm wins more than half of the rounds.",
-)
-order_option = click.option(
-    "--order",
-    metavar="COLUMN|rows",
-    help="'rows' if rows are in order of measurement, or the column to put them in order by; else their order "
-    "says nothing.",
-)
+def shared(*names: str) -> Callable[[Any], Any]:
+    """Return the decorator that adds shared options to a verb."""
 
-
-kind_option = click.option(
-    "--kind",
-    type=click.Choice(sorted(set(KINDS.values()))),
-    help="What the file is, if neither its ending nor, on standard input, its beginning says.",
-)
-
-
-def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Return several options as one."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
+    def add(command: Any) -> Any:  # noqa: ANN401 - a function, or a click command
+        for name in reversed(names):
+            flag = "--tolerance" if name == "time_tolerance" else f"--{name.replace('_', '-')}"
+            command = click.option(flag, _PARAMETERS.get(name, name), **_SHARED[name])(command)
         return command
 
     return add
-
-
-question_options = _together(
-    goal_option,
-    quantile_option,
-    at_least_option,
-    at_most_option,
-    delta_option,
-    contamination_option,
-    tolerance_option,
-)
-"""What is asked of readings, and how sure the answer has to be."""
-written_options = _together(
-    click.option("--sep", metavar="MARK", help="What stands between cells, if it is none of , ; | and tab."),
-    click.option("--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."),
-    click.option("--decimal", metavar="MARK", help="The mark of decimals: --decimal ,"),
-    click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
-    click.option(
-        "--unreadable",
-        type=click.Choice(["error", "missing"]),
-        help="Count cells that are not numbers as missing instead of stopping at the first.",
-    ),
-    kind_option,
-)
-"""How a file is written: those called `WRITTEN`."""

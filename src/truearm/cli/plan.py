@@ -52,11 +52,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
 @click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
-@options.unit_option
-@options.written_options
-@options.question_options
-@options.between_option
-@options.json_option
+@options.shared("unit", *options.FORM, *options.QUESTION, "between", "json")
 @click.option(
     "--plot",
     type=options.NewFile(dir_okay=False),
@@ -102,7 +98,7 @@ def plan_command(
             f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
         )
         raise click.UsageError(msg)
-    form = {name: chosen.pop(name) for name in options.WRITTEN}
+    form = {name: chosen.pop(name) for name in options.FORM}
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
         how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])

@@ -95,11 +95,7 @@ def _plain(word: str) -> str:
     help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead "
     "of which wins more rounds side by side.",
 )
-@options.at_least_option
-@options.at_most_option
-@options.delta_option
-@options.contamination_option
-@options.time_tolerance_option
+@options.shared("at_least", "at_most", "delta", "contamination", "time_tolerance")
 @click.option("-w", "--warmup", type=options.Whole(0), default=0, help="Runs of each command that do not count.")
 @click.option("-r", "--runs", type=options.Whole(1), help="Exactly this many runs of each command: -m N -M N.")
 @click.option(
@@ -179,7 +175,7 @@ def _plain(word: str) -> str:
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
 @click.option("-y", "--yes", is_flag=True, help="Run what FILE says, though somebody else wrote it.")
-@options.json_option
+@options.shared("json")
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also mean, deviation and range, and what the answer rests on."

@@ -22,10 +22,10 @@ from truearm.report.numbers import unit_for
 
 @click.command("report")
 @click.argument("file", type=click.Path(dir_okay=False))
-@options.json_option
+@options.shared("json")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one row per arm as CSV.")
-@options.export_html_option
+@options.shared("export_html")
 @click.pass_context
 def report_command(
     ctx: click.Context, /, file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None

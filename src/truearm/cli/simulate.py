@@ -31,8 +31,7 @@ _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit"
     show_default=True,
     help="What the bad readings are, at the declared share.",
 )
-@options.contamination_option
-@options.delta_option
+@options.shared("contamination", "delta")
 @click.option(
     "--replications",
     type=options.Whole(1),

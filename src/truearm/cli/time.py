@@ -45,9 +45,7 @@ _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
     metavar="INTERPRETER",
     help="Time with this Python instead of the one that runs truearm; repeatable, then they are compared.",
 )
-@options.delta_option
-@options.contamination_option
-@options.time_tolerance_option
+@options.shared("delta", "contamination", "time_tolerance")
 @click.option(
     "-r",
     "--runs",
@@ -61,8 +59,7 @@ _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
     help="Stop after this many seconds (or 5m, 1h); 3 minutes by default.",
 )
 @click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
-@options.json_option
-@options.export_html_option
+@options.shared("json", "export_html")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell how it was measured.")
 def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool, **chosen: Any) -> None:  # noqa: ANN401

@@ -33,16 +33,15 @@ _SQLITE = b"SQLite format 3\0"
 @click.argument("readings", type=options.OldFile(dir_okay=False), required=False)
 @click.option("--arm", metavar="COLUMN", help="The column of READINGS that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
-@options.unit_option
-@options.order_option
+@options.shared("unit", "order")
 @click.option(
     "--round",
     metavar="COLUMN|rows",
     help="The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.",
 )
-@options.written_options
+@options.shared(*options.FORM)
 @click.option("--head", metavar="DIGEST", help="A head of the log that was noted before: it must be in its chain.")
-@options.json_option
+@options.shared("json")
 def verify_command(
     file: str,
     readings: str | None,
@@ -156,7 +155,7 @@ def _readings(
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
             return tapes
-    form = Form.of(**{name: roles[name] for name in options.WRITTEN})
+    form = Form.of(**{name: roles[name] for name in options.FORM})
     return load(path, Columns(*(roles[name] for name in Columns._fields)), _reduction(result), form)
 
 
