@@ -251,8 +251,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": READING,
         "nargs": 2,
         "metavar": "LOW HIGH",
-        "help": "Readings outside this range are known to be bad, assuming that they left it for reasons unrelated "
-        "to their true value; not for readings cut off at a limit.",
+        "help": "Readings outside this range are known to be bad, assuming that they left it for reasons not "
+        "related to their true value; not for readings cut off at a limit.",
     },
     "unit": {
         "metavar": "COLUMN",
