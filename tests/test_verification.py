@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import forging
+from reference import count_tapes
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
-from truearm.evidence.counts import Counts
 from truearm.policies.lucb import Lucb
 from truearm.policies.paper import Elimination
 from truearm.policies.toptwo import TopTwo
@@ -254,7 +254,7 @@ def test_readings_that_are_no_numbers_are_refused_in_words():
 
 def test_a_number_of_readings_is_not_rounded():
     """Of three million readings a millionth are three."""
-    many = Counts.of({"A": np.arange(6.0), "B": np.arange(-3.0, 3.0)})
+    many = count_tapes({"A": np.arange(6.0), "B": np.arange(-3.0, 3.0)})
     for _ in range(19):
         many += many
     data = json.loads(json.dumps(analyze(many).to_dict()))

@@ -32,7 +32,7 @@ from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.counts import Counted, Counts, coarse
+from truearm.evidence.counts import Counted, Counts, coarse_arms
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import Serial
 from truearm.evidence.shares import count_successes
@@ -241,7 +241,7 @@ def _tapes(collected: Dataset, asked: set[int] | None = None) -> Mapping[str, Fl
     """Return what stands for the readings of each arm."""
     if collected.counts is None:
         return collected.tapes
-    found = collected.counts.tapes if asked is None else collected.counts.asking(asked)
+    found = collected.counts.arms(asked)
     return {arm: found[arm] for arm in sorted(found)}  # shards come in any order
 
 
@@ -385,10 +385,8 @@ def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample
 
 
 def _dependence(problem: Problem, collected: Dataset) -> tuple[Alarm, ...]:
-    """Return whose rows depend on when they were taken, where that is known (evidence T12, extensions 4.6)."""
-    if collected.counts is not None:
-        return alarms.drift(problem, collected.counts)
-    if not collected.ordered:
+    """Return which arms' rows depend on when they were taken, where that is known (evidence T12)."""
+    if collected.counts is not None or not collected.ordered:
         return ()
     known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))
     tapes = [Serial(i).extend(tape) for i, tape in enumerate(known)]
@@ -549,7 +547,7 @@ def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
     """Return the arms left whose quantile may be anywhere in a bucket of many readings, if nothing is decided."""
     if counts is None or result.best is not None or result.problem.target != "quantile":
         return {}
-    found = coarse(counts, result.problem.quantile)
+    found = coarse_arms(counts, result.problem.quantile)
     return {arm: found[arm] for arm in result.candidates if arm in found}
 
 

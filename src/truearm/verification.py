@@ -169,13 +169,13 @@ def _data(certificate: Certificate, source: Source) -> _Data:
     if isinstance(source, Study):
         data = _Data(source.readings, study=source)
     elif isinstance(source, Counts):
-        data = _Data(source.tapes, Dataset({}, counted=source))
+        data = _Data(source.arms(), Dataset({}, counted=source))
     elif isinstance(source, Dataset):
         aligned = certificate.analyzed and certificate.problem.rounds and source.counts is None
         table = source.align() if aligned else source
         if table.counter is not None and certificate.analyzed:
             repeated(certificate, table)  # counts become as fine as the decision needs
-        data = _Data(table.tapes if table.counts is None else table.counts.tapes, table)
+        data = _Data(table.tapes if table.counts is None else table.counts.arms(), table)
     else:
         data = _Data(_columns(source, rounds=certificate.problem.rounds) if certificate.analyzed else source)
     if unknown := [arm for arm in data.tapes if arm not in certificate.problem.arms]:

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import truearm as ta
+from reference import count_tapes
 from truearm.data import engines, relations
 from truearm.errors import InvalidArgument
-from truearm.evidence.counts import Counts
 
 pytestmark = [pytest.mark.usefixtures("counting"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -182,7 +182,7 @@ def test_what_was_counted_is_verified_by_counting_again(tmp_path):
     found = ta.analyze(tmp_path / "a.parquet", arm="site", value="ms", goal="min")
     assert ta.verify(found)
     assert ta.verify(found, found.counts)
-    other = Counts.of({"old": [1.0, 2.0], "new": [3.0]})
+    other = count_tapes({"old": [1.0, 2.0], "new": [3.0]})
     with pytest.raises(ta.VerificationError, match="digest differs"):
         ta.verify(found, other)
 

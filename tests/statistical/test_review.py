@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import truearm as ta
+from reference import count_tapes
 from truearm.claims.ratios import ratios
 from truearm.cli.gates import FAILED, exit_code
-from truearm.evidence.counts import Counts
 from truearm.report.words import standing
 
 pytestmark = pytest.mark.statistical
@@ -146,5 +146,5 @@ def test_of_shares_no_range_is_assumed():
 
 def test_counts_too_coarse_to_tell_name_no_leader_in_words():
     rng = np.random.default_rng(1)
-    counts = Counts.of({"A": rng.normal(10, 1, 500), "B": rng.normal(10.2, 1, 500)}, edges=[9, 12])
+    counts = count_tapes({"A": rng.normal(10, 1, 500), "B": rng.normal(10.2, 1, 500)}, edges=[9, 12])
     assert "looks best (" not in str(ta.analyze(counts))

@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from truearm.bounds import special
 from truearm.claims.certificate import Alarm
 from truearm.evidence import Judge
-from truearm.evidence import counts as counted
-from truearm.evidence.counts import Counts
 from truearm.evidence.intervals import ranks_of
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
-from truearm.evidence.serial import DOUBT, LOG_DOUBT, Serial, combine, log_evidence_of
+from truearm.evidence.serial import LOG_DOUBT, Serial, combine, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Adversary, Contamination, Problem
 
@@ -57,20 +55,6 @@ def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     alone = tuple(Alarm("dependence", arm, n=tape.n) for arm, tape in by_arm if tape.log_evidence >= bar)
     together = (Alarm("dependence", "", n=sum(tape.n for tape in tapes)),)
     return alone if 0 < len(alone) < len(tapes) else together
-
-
-def drift(problem: Problem, counts: Counts) -> tuple[Alarm, ...]:
-    """Return the arms whose laws in different periods are further apart than bad readings explain.
-
-    Over all arms together that is a false alarm with probability at most `DOUBT` (extensions 4.6).
-    """
-    arms, c = problem.arms, problem.contamination
-    allowed = 0.0 if c is None else (2 if c.adversary is Adversary.MALICIOUS else 1) * c.eps  # extensions E4b
-    found = {arm: counted.drift(counts, arm, DOUBT / len(arms)) for arm in arms}
-    moved = tuple(Alarm("dependence", arm, n=n) for arm, (apart, n) in found.items() if apart > allowed)
-    if 1 < len(moved) == len(arms):
-        return (Alarm("dependence", "", n=sum(n for _, n in found.values())),)
-    return moved
 
 
 def unshared_drift(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:

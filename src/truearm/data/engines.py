@@ -318,7 +318,7 @@ class Counter:
         self._replace(buckets, np.concatenate(edges), _Lumps(*map(np.concatenate, zip(*parts, strict=True))))
 
     def _replace(self, buckets: Sequence[int], edges: Floats, lumps: _Lumps) -> None:
-        table = self.counts.refined(buckets, edges, lumps.table(edges, self._made))
+        table = self.counts.refine(buckets, edges, lumps.table(edges, self._made))
         if table.n != self.counts.n:
             msg = "the data changed while they were counted; analyze a copy of them"
             raise InvalidArgument(msg)
