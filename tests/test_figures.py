@@ -124,14 +124,6 @@ def test_what_tiers_search_is_from_the_file():
     assert all(100 * int(row["searched"]) < 499500 and float(row["seconds"]) < 60 for row in many)
 
 
-def test_what_a_stream_costs_is_from_the_file():
-    first, *_, last = table(result("counts"), "## A stream")
-    assert (first["readings so far"], last["readings so far"]) == ("1,000,000", "100,000,000")
-    costs = ("cost of each since the line before", "of sorting it")
-    told = numbers(paragraph("scale", "**A stream**, a million readings"))
-    assert told[:4] == [numbers(row[cost])[0] for cost in costs for row in (first, last)]
-
-
 def test_what_means_save_is_from_the_file():
     kept = {float(gap): [numbers(cell)[:2] for cell in cells] for gap, *cells in rows(result("means"))[1:]}
     for difference, *cells in rows(text_of("docs/why.md"), "| the difference is")[1:]:

@@ -51,7 +51,6 @@ def decided(found):
 def counting(monkeypatch):
     monkeypatch.setattr(engines, "MAX_ROWS", 500)
     monkeypatch.setattr(relations, "REDUCED_ROWS", 500)
-    monkeypatch.setattr("truearm.data.files._SMALL_TEXT", 0)
 
 
 ASKED = [

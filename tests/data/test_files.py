@@ -347,7 +347,8 @@ def test_units_orders_and_rounds_in_every_format(tmp_path, ending):
     path = write(tmp_path / f"a.{ending}", UNITS)
     found = ta.analyze(path, arm="site", value="ms", unit="user")
     assert {name: tape.tolist() for name, tape in found.readings.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
-    assert tuple(found.units) == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2}, 0)
+    units = found.units
+    assert (units.name, units.rows, units.counts) == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2})
     for column in ("at", "day"):
         assert tapes(path, "site", "ms", order=column) == {"B": [4, 8, 5, 3], "A": [4, 2, 1]}
     aligned = tapes(path, "site", "ms", round="user")

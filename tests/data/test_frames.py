@@ -206,7 +206,7 @@ SITES = {
 def test_readings_of_one_unit_become_one_in_every_frame(kind):
     found = collect(FRAMES[kind](SITES), "site", "ms", unit="user")
     assert {name: tape.tolist() for name, tape in found.tapes.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
-    assert found.units == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2}, 0)
+    assert (found.units.name, found.units.rows, found.units.counts) == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2})
     assert not found.ordered
 
 

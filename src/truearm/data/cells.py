@@ -104,6 +104,16 @@ def is_absent(cell: str) -> str:
 
 def number(cell: str, form: Form) -> str:
     """Return the SQL of the number in a cell of text, NULL if it is missing or not a number."""
+    return check_cast(cell, form, cast(cell, form))
+
+
+def cast(cell: str, form: Form) -> str:
+    """Return the SQL of a cast of text, which `check_cast` has to check."""
+    return f"TRY_CAST(nullif({_digits(cell, form)}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
+
+
+def _digits(cell: str, form: Form) -> str:
+    """Return the SQL of a cell with its marks as in 1234.5."""
     text = trim(cell)
     if form.thousands == " ":
         text = trim(f"translate({cell}, '{_NARROW}', '{' ' * len(_NARROW)}')")
@@ -116,8 +126,13 @@ def number(cell: str, form: Form) -> str:
     if form.decimal == ",":
         text = f"replace(replace({text}, '.', '?'), ',', '.')"
     elif form.thousands is None:
-        text = cell  # casting ignores blanks; the others are tried below
-    cast = f"TRY_CAST(nullif({text}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
+        return cell  # casting ignores blanks
+    return text
+
+
+def check_cast(cell: str, form: Form, cast: str) -> str:
+    """Return the SQL of a cast where it read what is written; the cast may be a column, to be computed once."""
+    text = _digits(cell, form)
     false = f"isnan({cast}) OR contains({text}, '_') OR (isinf({cast}) AND NOT contains(lower({text}), 'inf'))"
     word = f"CASE lower({trim(cell)}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0::DOUBLE END"
     if text == cell:

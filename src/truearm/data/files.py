@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from truearm.data import importers
+from truearm.data import engines, importers
 from truearm.data.cells import Form, addresses, literal, quote
 from truearm.data.columns import Columns, check_case, check_distinct
 from truearm.data.dataset import Dataset
@@ -41,7 +41,7 @@ KINDS = {
 _TABLES = ("csv", "tsv", "parquet", "jsonl")  # kinds of which a folder may have several files
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
-_SMALL_TEXT = 1 << 25  # bytes of text files: so many hold fewer rows than are counted
+_HEAD_BYTES = 1 << 16  # bytes at the beginning of a text file, which show how long its lines are
 _SEPARATORS = ",;\t|"
 _HEAD_LINES = 64  # lines of a file in which its header is looked for
 _MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: they are allocated whether filled or not
@@ -238,7 +238,8 @@ def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *,
         check_case(names, wanted)
         text, size = kind != "parquet", sum(file.stat().st_size for file in files)
         packed = any(file.suffix.lower() in _PACKED for file in files)
-        small = text and not packed and size < _SMALL_TEXT
+        lines = 1 if packed else _bytes(files[0], _HEAD_BYTES).count(b"\n") + 1  # others are about as long
+        small = text and not packed and size / (_HEAD_BYTES / lines) < engines.MAX_ROWS * 3 / 4
         return Relation(
             connection.sql(source),
             form,

@@ -13,7 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.data import engines
-from truearm.data.cells import PLAIN, Form, bad_cell, is_absent, is_numeric, literal, number, quote, trim
+from truearm.data.cells import (
+    PLAIN,
+    Form,
+    bad_cell,
+    cast,
+    check_cast,
+    is_absent,
+    is_numeric,
+    literal,
+    number,
+    quote,
+    trim,
+)
 from truearm.data.columns import Columns, check_number_of_arms, is_counter, words_message
 from truearm.data.dataset import Codes, Dataset, Floats, Rows, assemble, assemble_wide, trim_end
 from truearm.errors import InvalidArgument
@@ -104,57 +116,67 @@ class Relation:
         return _CELLS
 
     def _long(self, columns: Columns, reduction: Reduction) -> Dataset:
-        arm, value = str(columns.arm), str(columns.value)
         self._check_types(columns)
-        cells = {"arm": self._name(arm), "value": self._number(value), "bad": self._is_bad(value)}
-        if columns.group is not None:
-            cells["grp"] = self._name(columns.group)
-        if columns.order not in (None, "rows"):
-            cells["ord"] = quote(str(columns.order))
-        chosen = f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in cells.items())} FROM {_SOURCE}"
         total = 0 if self._small else int(self.fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
         if total > engines.MAX_ROWS or (columns.group is not None and total > REDUCED_ROWS):
-            return self._large(chosen, columns, reduction)
-        rows = self._parsed(chosen)
-        names, notes = self._check_rows(rows, columns)
-        enum = f"ENUM({', '.join(map(literal, names))})"
-        parts = [f"enum_code(TRY_CAST(arm AS {enum})) AS arm", "value"]
-        parts += ["grp"] if "grp" in cells else []
-        parts += [f"{self._sortable(rows, columns)} AS ord"] if "ord" in cells else []
+            return self._large(self._select(columns, self._name(str(columns.arm))), columns, reduction)
+        rows = self._parsed(self._select(columns, f"{quote(str(columns.arm))}::VARCHAR"))
+        labels, notes = self._check_rows(rows, columns)
+        parts = [f"enum_code(TRY_CAST(arm AS ENUM({', '.join(map(literal, labels))}))) AS arm", "value"]
+        parts += ["grp"] if columns.group is not None else []
+        parts += [f"{self._sortable(rows, columns)} AS ord"] if "order" in columns.named else []
         found = self.fetch(f"SELECT {', '.join(parts)} FROM {rows}")
+        names = list(dict.fromkeys(labels.values()))  # trimming names takes longer than parsing rows
+        codes = np.array([names.index(name) for name in labels.values()], dtype=np.min_scalar_type(len(names)))
         suspected = {name: self._head_codes(name) for name in columns.suspects(self.names)}
         known = Rows(
             names,
-            np.ma.getdata(found["arm"]),
+            codes[np.ma.getdata(found["arm"])],
             _floats(found["value"]),
-            codes_of(found["grp"].tolist()) if "grp" in cells else None,
-            np.ma.getdata(found["ord"]) if "ord" in cells else None,
+            codes_of(found["grp"].tolist()) if "grp" in found else None,
+            np.ma.getdata(found["ord"]) if "ord" in found else None,
         )
         data = assemble(known, columns, reduction, suspected)
         return data._replace(notes=(*notes, *data.notes))
 
-    def _check_rows(self, rows: str, columns: Columns) -> tuple[list[str], tuple[str, ...]]:
-        """Return the names of the arms, and a note if cells are not numbers and count as missing."""
+    def _select(self, columns: Columns, arm: str) -> str:
+        """Return the query for arm, value, whether the value is bad, group and order; casts are computed once."""
+        value = str(columns.value)
+        text = self._is_text(value)
+        cells = {"grp": self._name(columns.group)} if columns.group is not None else {}
+        cells |= {"ord": quote(str(columns.order))} if "order" in columns.named else {}
+        names = ", ".join(["arm", *cells])
+        cells |= {"arm": arm, "cell": quote(value)}
+        cells["number"] = cast(quote(value), self._form) if text else self._number(value)
+        query = f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in cells.items())} FROM {_SOURCE}"
+        checked = check_cast("cell", self._form, "number") if text else "number"
+        query = f"SELECT {names}, cell, {checked} AS value FROM ({query})"
+        bad = f"CASE WHEN value IS NULL THEN NOT {is_absent('cell')} ELSE false END"
+        return f"SELECT {names}, value, {bad if text else self._is_bad(value, 'cell')} AS bad FROM ({query})"
+
+    def _check_rows(self, rows: str, columns: Columns) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return the names of the arms by what the cells hold, and a note on cells that are not numbers."""
         arm, value = str(columns.arm), str(columns.value)
         counts = f"SELECT arm, count(*) AS n, count_if(bad) AS bad FROM {rows} GROUP BY arm"
         found = self.fetch(f"SELECT *, count(*) OVER () AS arms FROM ({counts}) LIMIT 10001")
-        names, sizes = found["arm"].tolist(), found["n"]
-        if not names:
+        cells = found["arm"].tolist()
+        if not cells:
             raise InvalidArgument(NO_ROWS)
         check_number_of_arms(int(found["arms"][0]), arm)
-        if None in names:
-            more = int(sizes[names.index(None)]) - 1
-            self._raise_unnamed(self._name(arm), arm, "arm", more)
-        for column, kind in ((columns.group, columns.group_kind),):
-            if column is not None:
-                none = self.fetch(f"SELECT count(*) AS n FROM {rows} WHERE grp IS NULL")["n"][0]
-                if none:
-                    self._raise_unnamed(self._name(column), column, kind, int(none) - 1)
+        labels = {cell: self._label(cell, arm) for cell in cells}
+        empty = sum(int(n) for cell, n in zip(cells, found["n"], strict=True) if not labels[cell])
+        if empty:
+            raise unnamed(self._first(f"{self._name(arm)} IS NULL", "0")[0], arm, "arm", empty - 1)
+        if columns.group is not None:
+            name = self._name(columns.group)
+            empty = int(self.fetch(f"SELECT count(*) AS n FROM {rows} WHERE grp IS NULL")["n"][0])
+            if empty:
+                raise unnamed(self._first(f"{name} IS NULL", "0")[0], columns.group, columns.group_kind, empty - 1)
         bad = int(found["bad"].sum())
         if bad and self._form.unreadable == "error":
             row, cell = self._first(self._is_bad(value), quote(value))
             raise bad_cell(cell, row, value)
-        return names, (unreadable_note(bad, value),) if bad else ()
+        return labels, (unreadable_note(bad, value),) if bad else ()
 
     def _large(self, chosen: str, columns: Columns, reduction: Reduction) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
@@ -249,6 +271,12 @@ class Relation:
             return f"CASE WHEN NOT isnan({cell}) THEN {cell}::VARCHAR END"
         return f"nullif({cell}::VARCHAR, '')"
 
+    def _label(self, cell: str | None, column: str) -> str:
+        """Return the name in a cell of a column, empty if there is none."""
+        if cell is None or (self.types[column] in ("FLOAT", "DOUBLE") and cell == "nan"):
+            return ""
+        return cell.strip() if self._is_text(column) else cell
+
     def _number(self, column: str) -> str:
         """Return the SQL of a column as numbers, NULL where a cell is missing or not a number."""
         cell = quote(column)
@@ -258,9 +286,9 @@ class Relation:
             return "NULL::DOUBLE"
         return f"CASE WHEN NOT isnan({cell}::DOUBLE) THEN {cell}::DOUBLE END"
 
-    def _is_bad(self, column: str) -> str:
+    def _is_bad(self, column: str, cell: str | None = None) -> str:
         """Return the SQL of whether a cell is neither a number nor missing."""
-        cell = quote(column)
+        cell = cell or quote(column)
         if self._is_text(column):
             return f"({self._number(column)} IS NULL AND NOT {is_absent(cell)})"
         return "false" if is_numeric(self.types[column]) else f"({cell} IS NOT NULL)"
@@ -271,9 +299,6 @@ class Relation:
         query = f"SELECT place, cell FROM ({rows}) WHERE hit ORDER BY place LIMIT 1"
         [(place, found)] = self._native.query(_SOURCE, query).fetchall()
         return int(place), found
-
-    def _raise_unnamed(self, name: str, column: str, kind: str, more: int) -> None:
-        raise unnamed(self._first(f"{name} IS NULL", name)[0], column, kind, more)
 
     def _sortable(self, rows: str, columns: Columns) -> str:
         """Return the SQL of the column of the order as numbers, or raise if a cell has no place in it."""
