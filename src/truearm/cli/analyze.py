@@ -102,6 +102,7 @@ def _advice(found: Analysis, value: str | None) -> Iterator[str]:
     value
         The column of the readings, if nobody said whether larger ones are better.
     """
+    yield from found.about_data
     if value is not None and found.problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
     sizes = set(found.pulls.values())

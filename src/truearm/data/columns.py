@@ -45,7 +45,9 @@ class Columns(NamedTuple):
         """Return the columns if they go together."""
         for name, column in self._asdict().items():
             if column is not None and not isinstance(column, str):
-                msg = f"{name} must be the name of a column, a string, but got {column!r:.80}"
+                msg = (
+                    f"{name} must be the name of a column, a string, but got {' '.join(repr(column).split()):.80}"
+                )
                 raise InvalidArgument(msg, name, column)
         if (self.arm is None) != (self.value is None):
             name, other = ("arm", "value") if self.value is None else ("value", "arm")

@@ -11,7 +11,7 @@ more finely (extensions 4.1).
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -49,7 +49,7 @@ def _convert(readings: ArrayLike, name: str) -> Floats:
         items = np.empty(0, dtype=object)
     if items.dtype.kind in "biuf":
         return items.astype(np.float64)
-    if not isinstance(readings, Iterable):
+    if not isinstance(readings, Iterable) or isinstance(readings, Mapping):
         msg = f"{name} must be a list of readings, but got {readings!r}"
         raise InvalidArgument(msg)
     remedy = "use nan for a reading that went wrong"
