@@ -56,7 +56,7 @@ def take(folder: Path) -> None:
         phone = browser.new_page(viewport=PHONE)
         phone.goto(f"{url}/s/taste/next")
         phone.fill("#worker", "bob")
-        phone.click("text=Begin")
+        phone.click("text=Start")
         phone.wait_for_selector("#card:visible")
         words = [phone.inner_text("main")]
         phone.screenshot(path=folder / "service-next.png")
