@@ -389,8 +389,10 @@ class Database:
                     connection.rollback()
                 if is_own or self.is_file:  # closing the last one of a file would write to it
                     self._idle.append(connection)
-                else:
-                    connection.close()
+                else:  # if one is broken, all are
+                    for each in [connection, *self._idle]:
+                        each.close()
+                    self._idle.clear()
             if is_own:
                 raise
             raise self._translate(error) from error
