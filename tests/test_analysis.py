@@ -329,7 +329,7 @@ def test_arms_that_say_the_same_are_ties_and_exclude_nobody(design):
     found = analyze(data, design=design)
     assert (found.status, found.best, found.ties) == (Status.CERTIFIED, "A", ("B",))
     assert dict(found.excluded) == {"C": "A"}
-    assert str(found).startswith("A and B tie for the highest observed median: 3x C's (at least ")
+    assert str(found).startswith("A and B tie for the highest observed median: 3x that of C (at least ")
     assert found.certificate.verify(data)
 
 

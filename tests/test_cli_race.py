@@ -50,8 +50,8 @@ def test_says_who_won_and_how_sure_it_is(decided):
     assert sure in words
 
 
-def test_says_how_the_order_was_chosen(decided):
-    assert "Order of runs inside each round shuffled with seed 7." in decided.stdout.replace("\n", " ")
+def test_the_seed_is_not_part_of_the_answer(decided):
+    assert "seed" not in decided.stdout
 
 
 def test_is_quiet_in_a_pipe(decided):
@@ -217,7 +217,7 @@ def test_ignored_failures_are_missing_readings_and_strict_refuses_them():
     found = race("-i", "-r", "40", "--strict", "-n", "bad", "false", "-n", "good", "true")
     assert found.returncode == 4
     words = found.stdout.replace("\n", " ")
-    assert "40 runs of bad failed or were lost: missing readings, counted at their worst." in words
+    assert "40 runs of bad failed or were lost: missing readings, at the worst." in words
     assert "are missing, more than chance explains" in words
 
 
@@ -335,7 +335,7 @@ def test_of_other_numbers_a_tolerance_is_in_their_unit():
 
 def test_one_command_that_times_out_has_no_median():
     found = race("--timeout", "0.1", "-r", "2", "sleep 9")
-    assert found.stdout.startswith("sleep 9: half or more of 2 runs timed out or failed, so it has no median.")
+    assert found.stdout.startswith("sleep 9 has no median: half or more of 2 runs timed out or failed.")
     assert "infinity" not in found.stdout
 
 
@@ -412,7 +412,7 @@ def test_exactly_so_many_runs_are_whole_rounds():
 
 def test_medians_are_compared_if_asked_for():
     found = race(*NUMBERS, "--quantile", "0.5")
-    assert "high has the highest median: 2x low's" in found.stdout
+    assert "high has the highest median: 2x that of low" in found.stdout
 
 
 @pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])
