@@ -172,9 +172,14 @@ class Columns(NamedTuple):
         """Return the events from `first` on, before `stop`."""
         return Columns(*(column[first:stop] for column in self))  # type: ignore[arg-type]
 
-    def count(self, kind: str) -> int:
-        """Return how many events are of a kind."""
-        return int(np.count_nonzero(self.kinds == _CODE[kind]))
+    @property
+    def kind(self) -> str:
+        """The kind of the first event."""
+        return KINDS[self.kinds[0]]
+
+    def count_issued(self) -> int:
+        """Return how many pulls were issued one by one."""
+        return int(np.count_nonzero(self.kinds == 0))
 
     def run(self) -> int:
         """Return how many events of the first one's kind come first."""
@@ -259,14 +264,14 @@ class Log:
             self.append([*self._unwritten, *events])
             self._unwritten = []
 
-    def write_issued(self, first: int, kind: str, *, ended: bool = False) -> None:
+    def write_issued(self, first: int, *, counted: bool = False, ended: bool = False) -> None:
         """Append the tickets from `first` on before anyone has them, and whether the ask ended the study."""
         if len(self) > first:
-            self.mark(kind, len(self) - first)
+            self._mark(COUNTED if counted else ISSUED, len(self) - first)
         if ended:
-            self.mark(STOPPED, 0)
+            self.stop()
         if self.append is not None:
-            self._unwritten += self.issued(first, len(self), counted=kind == COUNTED)
+            self._unwritten += self.issued(first, len(self), counted=counted)
             self._unwritten += [Stopped()] if ended else []
             self.write()
 
@@ -343,11 +348,15 @@ class Log:
         self._states[ticket] = _RELEASED
         self.out -= 1
         self.released += 1
-        self.mark(RELEASED, ticket)
+        self._mark(RELEASED, ticket)
         if again:
             self._free[self.arms[ticket]].append(self.draws[ticket])
 
-    def mark(self, kind: str, number: int) -> None:
+    def stop(self) -> None:
+        """Note that the study ended here."""
+        self._mark(STOPPED, 0)
+
+    def _mark(self, kind: str, number: int) -> None:
         """Note where in the order tickets were issued, one was released, or the study stopped."""
         for marks, value in zip(self._marks, (len(self.arrivals), _CODE[kind], number), strict=True):
             marks.append(value)

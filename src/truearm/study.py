@@ -22,22 +22,7 @@ from truearm.claims.result import Result
 from truearm.claims.support import check_support
 from truearm.decision import Decision
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
-from truearm.events import (
-    COUNTED,
-    ISSUED,
-    KINDS,
-    LOG_MISMATCH,
-    STOPPED,
-    TOLD,
-    Columns,
-    Event,
-    Log,
-    Noted,
-    Reading,
-    Released,
-    from_row,
-    to_row,
-)
+from truearm.events import LOG_MISMATCH, Columns, Event, Log, Noted, Reading, Released, from_row, to_row
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
 from truearm.problem import Problem, ProblemOptions, Pull, check_count
@@ -92,16 +77,13 @@ class Study:
         **options: Unpack[ProblemOptions],
     ) -> None:
         problem = arms if isinstance(arms, Problem) else Problem.of(arms, **options)
-        k = len(problem.arms)
         self.problem = problem
         self.policy: Policy[Any] = policies.serving(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         self.seed = None if seed is None else check_count("seed", seed, least=0)
         self.log = Log(problem.arms)
-        # a round is always shuffled: the arm that goes first may have an advantage
-        self._batch = OpenBatch(
-            k, rounds=problem.rounds, seed=0 if problem.rounds and seed is None else self.seed, order=order
-        )
+        shuffle = 0 if problem.rounds and seed is None else self.seed  # the first arm may have an advantage
+        self._batch = OpenBatch(len(problem.arms), rounds=problem.rounds, seed=shuffle, order=order)
         self._is_drawn = order is not None  # so that a replay takes the order from the log
         self._final: dict[str, list[float | None]] = {}  # readings as of the decision
         self._result: Result | None = None
@@ -200,26 +182,17 @@ class Study:
             if len(batch) > MAX_BATCH_PULLS:
                 if len(log) > first:
                     break
-                msg = (
-                    f"a batch of {len(batch):,} pulls is too large to hand out one by one; use ask_counts, or a "
-                    "smaller max_pulls"
-                )
+                msg = f"a batch of {len(batch):,} pulls is too large to hand out one by one; use ask_counts"
                 raise OutOfReach(msg, "max_pulls", self.max_pulls)
             log.issue(batch.take(None if n is None else int(stop) - len(log), len(log)))
             if n is None:
                 break
         if len(log) > first or self.done != was_done:
-            log.write_issued(first, ISSUED, ended=self.done)
+            log.write_issued(first, ended=self.done)
         return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
 
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Return the open batch as numbers of pulls, to be answered by `tell_arrays`; {} when there is none.
-
-        Parameters
-        ----------
-        most
-            Hand out at most so many pulls of each arm.
-        """
+        """Return the open batch, or at most so much of it, as numbers of pulls to be answered by `tell_arrays`."""
         arms, first = self.problem.arms, len(self.log)
         wanted = [0] * len(arms) if self.done else self._batch.wanted
         limits = dict(zip(arms, wanted, strict=True)) if most is None else most
@@ -228,7 +201,7 @@ class Study:
             self.log.issue_many(arms.index(arm), count)
             self._batch.add(arms.index(arm), -count)
         if counts:
-            self.log.write_issued(first, COUNTED)
+            self.log.write_issued(first, counted=True)
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
@@ -303,7 +276,7 @@ class Study:
         if not self.done:
             self._decision.interrupt(self.log)
             self._end()
-            self.log.mark(STOPPED, 0)
+            self.log.stop()
 
     def events(self) -> Iterator[Event]:
         """Iterate over all that happened, in order."""
@@ -379,7 +352,7 @@ class Study:
             part = columns.cut(place, place + 2 * room + self.log.out + 1)
             routine = part.cut(0, part.batch(len(self._batch), self.log.out) if room == len(self._batch) else 0)
             if routine.kinds.size and self.log.append is None and self.log.answers(routine):
-                self.log.extend(routine, self._batch.take(routine.count(ISSUED), len(self.log)))
+                self.log.extend(routine, self._batch.take(routine.count_issued(), len(self.log)))
                 place += routine.kinds.size
                 if self.log.out == 0 and not self._batch:
                     self._decide()
@@ -389,10 +362,10 @@ class Study:
 
     def _repeat(self, events: Columns) -> int:
         """Repeat the first event, or the pulls of one ask, and return how many events that is."""
-        kind, first = KINDS[events.kinds[0]], len(self.log)
-        if kind in (ISSUED, COUNTED):
+        kind, first = events.kind, len(self.log)
+        if kind in ("issued", "counted"):
             asked = events.cut(0, events.run())
-            if kind == ISSUED:
+            if kind == "issued":
                 self.ask(asked.kinds.size)
             elif len(self._batch) == asked.kinds.size:  # else it does not match, and may be more than memory holds
                 self.ask_counts()
@@ -400,11 +373,11 @@ class Study:
                 raise ProtocolError(LOG_MISMATCH)
             return asked.kinds.size
         ticket, notes = int(events.tickets[0]), events.notes[0]
-        if kind == STOPPED:
+        if kind == "stopped":
             self.stop()
         elif self.log.arms[self.log.find(ticket)] != events.arms[0]:
             raise ProtocolError(LOG_MISMATCH)
-        elif kind == TOLD:
+        elif kind == "told":
             value = float(events.values[0])
             self.tell(ticket, value if notes is None else Noted(value, notes))
         else:
