@@ -614,7 +614,8 @@ def test_idle_connections_of_one_address_keep_nobody_out(tmp_path):
             tmp_path / "s.db", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
         ) as server:
             host, port = server.url.removeprefix("http://").split(":")
-            idle += [socket.create_connection((host, int(port)), timeout=20) for _ in range(1300)]
+            other = ("127.0.0.2", 0)
+            idle += [socket.create_connection((host, int(port)), 20, other) for _ in range(1300)]
             started = time.monotonic()
             with server.client() as http:
                 assert http.get("/healthz").status_code == 200

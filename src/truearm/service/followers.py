@@ -1,4 +1,4 @@
-"""Server-sent events: the events of a study as any process writes them, and pages drawn once for all who wait."""
+"""Server-sent events: the events of a study as any process writes them, and pages drawn once for all that wait."""
 
 import asyncio
 import time
