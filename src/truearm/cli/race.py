@@ -1,4 +1,4 @@
-"""`truearm race`: which command is best, answered with an error probability. What a user types; no driving."""
+"""`truearm race`: which command is best, with an error probability."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -11,7 +11,7 @@ from truearm.cli.outcome import write_exports
 from truearm.commands.measure import METRICS, SUITE
 from truearm.policies.toptwo import START
 
-# What may be said anew when a saved race goes on; all else is fixed in the file.
+# Options that may change when a saved race continues; all others are fixed in the file.
 _AGAIN = {
     *("resume", "yes", "max_runs", "max_time", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
     *(
@@ -43,7 +43,7 @@ class _Race(click.Command):
 
 
 def _is_named(word: str, accepted: list[int]) -> bool:
-    """Tell whether a word names exit codes, and add these to the list."""
+    """Return True if a word names exit codes, and add them to the list."""
     option, equals, codes = word.partition("=")
     if option not in ("-i", "--ignore-failure") or not equals or codes == "all-non-zero":
         return False
@@ -85,9 +85,9 @@ def _plain(word: str) -> str:
     help="A suite: one run prints a flat JSON object of numbers, and every number is compared with that of one "
     "command (--fail-if-worse-than, --control, or the first), error controlled over all of them.",
 )
-@click.option("--higher", multiple=True, metavar="METRIC", help="Of this metric more is better; repeatable.")
+@click.option("--higher", multiple=True, metavar="METRIC", help="A metric of which more is better; repeatable.")
 @click.option(
-    "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, must be said for stdout."
+    "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, required for stdout."
 )
 @click.option(
     "--quantile",
@@ -173,8 +173,8 @@ def _plain(word: str) -> str:
     "--seed", type=options.Whole(0), help="Seed of the order of runs inside a batch; recorded in any case."
 )
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
-@click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
-@click.option("-y", "--yes", is_flag=True, help="Run what FILE says, though somebody else wrote it.")
+@click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Continue the race in FILE.")
+@click.option("-y", "--yes", is_flag=True, help="Run the commands of FILE even if you did not start it.")
 @options.shared("json")
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
 @click.option(

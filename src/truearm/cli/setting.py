@@ -1,4 +1,4 @@
-"""What a race runs: commands, hooks and conditions, as a value that goes into the log and comes back."""
+"""What a race runs: commands, hooks and conditions; stored in the log."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -94,7 +94,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
     found = store.verify(path, noted)
     words = (
         f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
-        f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
+        f"unless its digests were recomputed too. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}
     click.echo(json_text(plain) if as_json else Screen.here().wrap(words))
