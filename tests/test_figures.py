@@ -115,15 +115,6 @@ def test_what_a_control_saves_is_from_the_file():
         assert round(4 * numbers(row["separated"])[0] / numbers(row["separated, rounds"])[0]) == quarters
 
 
-def test_what_tiers_search_is_from_the_file():
-    told = paragraph("control", "**Many arms.**")
-    assert "1,000 arms fewer than one pair in a hundred" in told
-    assert "takes seconds where a search for each of 499,500 pairs would take minutes" in told
-    many = [row for row in table(result("tiers")) if row["arms"] == "1000"]
-    assert {row["pairs"] for row in many} == {"499500"}
-    assert all(100 * int(row["searched"]) < 499500 and float(row["seconds"]) < 60 for row in many)
-
-
 def test_what_means_save_is_from_the_file():
     kept = {float(gap): [numbers(cell)[:2] for cell in cells] for gap, *cells in rows(result("means"))[1:]}
     for difference, *cells in rows(text_of("docs/why.md"), "| the difference is")[1:]:

@@ -18,6 +18,7 @@ from .errors import OutOfReach as OutOfReach
 from .errors import ProtocolError as ProtocolError
 from .errors import TruearmError as TruearmError
 from .errors import VerificationError as VerificationError
+from .evaluation import evaluate as evaluate
 from .evidence import breakdown as breakdown
 from .evidence import is_better as is_better
 from .evidence.audit import least_eps as least_eps
@@ -27,6 +28,7 @@ from .evidence.intervals import median_interval as median_interval
 from .evidence.intervals import quality_curve as quality_curve
 from .evidence.intervals import quantile_interval as quantile_interval
 from .evidence.moments import moments as moments
+from .ledger import Ledger as Ledger
 from .planning import plan as plan
 from .policies.control import AgainstControl as AgainstControl
 from .policies.paper import PartialIdentification as PartialIdentification
@@ -37,9 +39,9 @@ from .problem import Interval as Interval
 from .problem import Pull as Pull
 from .problem import Regularity as Regularity
 from .problem import Tolerance as Tolerance
+from .run import Study as Study
 from .run import find_best as find_best
 from .service.client import Client as Client
-from .study import Study as Study
 from .suites import suite as suite
 from .timing import time as time
 from .verification import verify as verify

@@ -136,6 +136,9 @@ def analyze(
     data = load(frame, Columns(arm, value, unit, order, round), reduction, Form.of(**form), query)
     tapes = _check_tapes(_tapes(data))
     problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
+    if problem.is_blind:
+        msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
+        raise InvalidArgument(msg, "contamination", "blind")
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     return _analyze(problem, data, design, asked)
 

@@ -15,8 +15,8 @@ from truearm.errors import InvalidArgument, UnknownArgument
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
-Target = Literal["quantile", "share", "wins"]
-"""What arms are compared by: a quantile, the share of readings in a set, or which arm wins more rounds."""
+Target = Literal["quantile", "share", "wins", "mean"]
+"""What arms are compared by: a quantile, a share of readings, wins in rounds, or the mean of bounded scores."""
 LEAST_DELTA = 1e-100  # its square and its parts are still numbers
 LEAST_LEVEL = 1e-9  # of a quantile: one that a billion readings show
 
@@ -185,17 +185,17 @@ def check_design(design: str) -> Design:
     return cast("Design", design)
 
 
-def check_between(between: tuple[float, float] | Interval | None) -> Interval | None:
-    """Return the plausible range as an interval."""
+def check_between(between: tuple[float, float] | Interval | None, name: str = "between") -> Interval | None:
+    """Return a range as an interval."""
     if between is None:
         return None
-    remedy = "use the lowest and the highest plausible reading, such as (0, 1000)"
+    remedy = "use the lowest and the highest possible value, such as (0, 1000)"
     is_pair = isinstance(between, list | tuple) and len(between) == 2
-    require(is_pair, "between", between, "be two numbers", remedy)
-    low, high = (as_number("between", end, remedy) for end in between)
+    require(is_pair, name, between, "be two numbers", remedy)
+    low, high = (as_number(name, end, remedy) for end in between)
     if not low < high:
-        msg = f"between must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
-        raise InvalidArgument(msg, "between", between)
+        msg = f"{name} must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
+        raise InvalidArgument(msg, name, between)
     return Interval(low, high)
 
 
@@ -230,9 +230,13 @@ class Contamination:
     adversary: Adversary = Adversary.OBLIVIOUS
     causal: bool | None = None
     error: float = field(default=0.0, repr=False)
+    blind: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
+        if self.blind and (self.eps or self.error):
+            msg = f"blind rounds need no eps, but got {self.eps:g}; remove one of the two"
+            raise InvalidArgument(msg, "contamination", self.eps)
         if self.error:
             check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
@@ -248,10 +252,12 @@ class Contamination:
         return self.adversary is not Adversary.OBLIVIOUS if self.causal is None else not self.causal
 
     @classmethod
-    def of(cls, value: "float | Contamination | Bounded | None") -> "Contamination | None":
-        """Read a `contamination=` argument: None, a fraction, a Contamination, or an audit."""
+    def of(cls, value: "float | str | Contamination | Bounded | None") -> "Contamination | None":
+        """Read a `contamination=` argument: None, a fraction, "blind", a Contamination, or an audit."""
         if value is None or isinstance(value, Contamination):
             return value
+        if value == "blind":
+            return cls(0.0, blind=True)
         bound = getattr(value, "contamination", None)  # of an audit
         return bound if isinstance(bound, Contamination) else cls(check_eps(value, "contamination"))  # type: ignore[arg-type]
 
@@ -355,8 +361,9 @@ class ProblemOptions(TypedDict, total=False):
     delta
         Error probability of the decision.
     contamination
-        Bound on the fraction of bad readings: a number, a `Contamination`, an audit, or None for the paper's
-        assumption that the contamination does not reverse the order of the arms.
+        Bound on the fraction of bad readings: a number, a `Contamination`, an audit, "blind" (rounds in random
+        order: disturbances do not know which arm runs), or None for the paper's assumption that the contamination
+        does not reverse the order of the arms.
     tolerance
         Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
     quantile
@@ -374,10 +381,16 @@ class ProblemOptions(TypedDict, total=False):
         What the paper's own policies need to know about the distributions.
     dependent_arms
         Set when readings of different arms move together.
+    score_range
+        Compare the mean of scores in this range, side by side on the same items, which are the rounds
+        (docs/evaluate.md).
+    items
+        The length of the list from which items are drawn without replacement; without it they count as draws from
+        a larger population.
     """
 
     delta: float
-    contamination: float | Contamination | Bounded | None
+    contamination: float | str | Contamination | Bounded | None
     tolerance: float | str | Tolerance
     quantile: float
     goal: Literal["max", "min"] | None
@@ -387,6 +400,8 @@ class ProblemOptions(TypedDict, total=False):
     between: tuple[float, float] | None
     regularity: Regularity | None
     dependent_arms: bool
+    score_range: tuple[float, float] | None
+    items: int | None
 
 
 def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__annotations__) -> None:
@@ -441,6 +456,8 @@ class Problem:
     at_least: float | None = None
     at_most: float | None = None
     rounds: bool = False
+    score_range: Interval | None = None
+    items: int | None = None
 
     def __post_init__(self) -> None:
         names, goal, handicap, rounds = self.arms, self.goal, self.handicap, self.rounds
@@ -455,6 +472,8 @@ class Problem:
             "tolerance": Tolerance.of(self.tolerance),
             "quantile": check_quantile(self.quantile),
             "between": check_between(self.between),
+            "score_range": check_between(self.score_range, "score_range"),
+            "items": None if self.items is None else check_count("items", self.items),
             "rounds": bool(rounds),
             **{name: None if x is None else as_number(name, x, remedy) for name, x in limits.items()},
         }
@@ -467,6 +486,14 @@ class Problem:
         if self.between is not None and self.contamination is None:
             msg = "between needs a bound on the bad readings; use contamination=0.05, or remove between"
             raise InvalidArgument(msg, "between", tuple(self.between))
+        if self.is_blind and (not self.rounds or self.score_range is not None):
+            msg = (
+                "contamination='blind' needs rounds whose order truearm draws; use rounds=True in a study, or a "
+                "bound such as 0.05"
+            )
+            raise InvalidArgument(msg, "contamination", "blind")
+        if self.score_range is not None or self.items is not None:
+            self._check_scores()
         if self.rounds:
             self._check_rounds()
         elif self.target == "share":
@@ -480,6 +507,20 @@ class Problem:
                 what = f"{name}={_shorten(value)} cannot be combined with rounds"
                 msg = f"{what}, which compare the arms side by side; remove {name} or rounds"
                 raise InvalidArgument(msg, name, value)
+
+    def _check_scores(self) -> None:
+        if self.score_range is None:
+            msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
+            raise InvalidArgument(msg, "items", self.items)
+        if not self.rounds:
+            msg = "score_range compares arms on the same items; name the item of each score with round="
+            raise InvalidArgument(msg, "score_range", tuple(self.score_range))
+        if self.tolerance.relative or self.handicap is not None:
+            msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
+            raise InvalidArgument(msg, "tolerance", self.tolerance.amount)
+        if self.contamination is None:
+            msg = "score_range needs a bound on the wrong scores; use contamination=0"
+            raise InvalidArgument(msg, "contamination", None)
 
     def _check_share(self) -> None:
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
@@ -527,8 +568,13 @@ class Problem:
     def target(self) -> Target:
         """What arms are compared by."""
         if self.rounds:
-            return "wins"
+            return "wins" if self.score_range is None else "mean"
         return "quantile" if self.at_least is None and self.at_most is None else "share"
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether disturbances are assumed not to know which arm runs (extensions R)."""
+        return self.contamination is not None and self.contamination.blind
 
     @property
     def declared(self) -> Contamination:

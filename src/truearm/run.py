@@ -9,11 +9,12 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from pathlib import Path
+from random import SystemRandom
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -23,8 +24,8 @@ from truearm.commands.signals import Uninterrupted
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import ProblemOptions, Pull, check_count, check_positive, require
-from truearm.study import Study
+from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_positive, require
+from truearm.study import Study as PureStudy
 
 if TYPE_CHECKING:
     from truearm.store import Store
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
 OnError = Literal["stop", "missing"]
 # asyncio and concurrent.futures raise the built-in one
 _TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
+
+
+def shuffle(arms: Sequence[int]) -> list[int]:
+    """Return arms in an order that cannot be known before: by the operating system's randomness."""
+    return SystemRandom().sample(arms, len(arms))
+
+
+class Study(PureStudy):  # noqa: D101 - its docstring is that of the pure study
+    __doc__ = PureStudy.__doc__
+
+    def __init__(self, arms: Sequence[str] | Problem, **how: Any) -> None:  # noqa: ANN401 - as the pure study
+        rounds = arms.rounds if isinstance(arms, Problem) else how.get("rounds")
+        if rounds and how.get("seed") is None and how.get("order") is None:
+            how["order"] = shuffle
+        super().__init__(arms, **how)
 
 
 def find_best(
@@ -92,9 +108,9 @@ def find_best(
             msg = f"{what}; use truearm.analyze for readings that you have already"
             raise InvalidArgument(msg, "arms", name)
     study = Study(list(sources), policy=policy, max_pulls=max_pulls, seed=seed, **options)
-    with _open_store(store) as log:
+    with open_store(store) as log:
         return run(
-            study if log is None else _continue(study, log),
+            study if log is None else resume_or_start(study, log),
             sources.__getitem__,
             max_seconds=max_seconds,
             executor=executor,
@@ -105,7 +121,7 @@ def find_best(
 
 
 def run(
-    study: Study,
+    study: PureStudy,
     source: Callable[[str], Callable[[], float]],
     *,
     max_seconds: float | None = None,
@@ -150,7 +166,7 @@ def run(
 Sources = Callable[[str], Callable[[], float]]
 
 
-def _pull_in_turn(study: Study, source: Sources, guard: Uninterrupted, on_error: OnError) -> Generator[None]:
+def _pull_in_turn(study: PureStudy, source: Sources, guard: Uninterrupted, on_error: OnError) -> Generator[None]:
     """Pull one by one until the study is done."""
     while not study.done:
         for pull in guard.do(study.ask, 1):
@@ -159,7 +175,7 @@ def _pull_in_turn(study: Study, source: Sources, guard: Uninterrupted, on_error:
 
 
 def _pull_in_parallel(
-    study: Study,
+    study: PureStudy,
     source: Sources,
     guard: Uninterrupted,
     on_error: OnError,
@@ -203,7 +219,9 @@ def _as_reading(value: float) -> float:
         raise InvalidArgument(msg) from None
 
 
-def _take(pull: Pull, read: Callable[[], float], study: Study, guard: Uninterrupted, on_error: OnError) -> None:
+def _take(
+    pull: Pull, read: Callable[[], float], study: PureStudy, guard: Uninterrupted, on_error: OnError
+) -> None:
     """Take one reading and record it: a time-out is censored, another failure stops or is missing.
 
     Nothing interrupts the recording: the log would have a reading that the study does not know.
@@ -230,7 +248,8 @@ def _take(pull: Pull, read: Callable[[], float], study: Study, guard: Uninterrup
 
 
 @contextmanager
-def _open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
+def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
+    """Open and lock a log, None for none."""
     if store is None:
         yield None
         return
@@ -241,7 +260,7 @@ def _open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))
 
 
-def _continue(study: Study, store: "Store") -> Study:
+def resume_or_start(study: PureStudy, store: "Store") -> PureStudy:
     """Return the study after the events of its log, or start a log for it."""
     definition = study.definition
     if not store.created:
@@ -258,7 +277,7 @@ def _continue(study: Study, store: "Store") -> Study:
     return resume_study(store)
 
 
-def log_to(study: Study, store: "Store", position: int = 0) -> Study:
+def log_to(study: PureStudy, store: "Store", position: int = 0) -> PureStudy:
     """Log a study to a store from a position on, as its only writer, and return it."""
 
     def append(events: list[Event]) -> None:
@@ -269,7 +288,7 @@ def log_to(study: Study, store: "Store", position: int = 0) -> Study:
     return study
 
 
-def resume_study(store: "Store", *, broke_off: bool = True) -> Study:
+def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     """Return the study of a log, which goes on logging there; pulls lost when it broke off are missing.
 
     Parameters

@@ -26,8 +26,8 @@ from truearm.events import ISSUED, KINDS, TOLD, Columns, Event, Issued, Reading,
 from truearm.problem import check_positive
 from truearm.study import Study
 
-RACE, SERVED = 0x74724172, 0x74724173  # "trAr" and "trAs" in the header of a SQLite file
-VERSIONS = {RACE: 4, SERVED: 1}
+RACE, SERVED, LEDGER = 0x74724172, 0x74724173, 0x7472416C  # "trAr", "trAs", "trAl" in the header of a SQLite file
+VERSIONS = {RACE: 4, SERVED: 1, LEDGER: 1}
 DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"

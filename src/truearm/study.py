@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -76,6 +76,8 @@ class Study:
         order: Order | None = None,
         **options: Unpack[ProblemOptions],
     ) -> None:
+        if options.get("rounds"):  # truearm draws the order, so no eps is needed; scores are taken as given
+            options.setdefault("contamination", "blind" if options.get("score_range") is None else 0.0)
         problem = arms if isinstance(arms, Problem) else Problem.of(arms, **options)
         self.problem = problem
         self.policy: Policy[Any] = policies.serving(problem, policy)
@@ -85,17 +87,18 @@ class Study:
         shuffle = 0 if problem.rounds and seed is None else self.seed  # the first arm may have an advantage
         self._batch = OpenBatch(len(problem.arms), rounds=problem.rounds, seed=shuffle, order=order)
         self._is_drawn = order is not None  # so that a replay takes the order from the log
+        self._is_parallel = False  # whether pulls of a round were out at the same time
         self._final: dict[str, list[float | None]] = {}  # readings as of the decision
         self._result: Result | None = None
         self._decision = Decision(problem, self.policy)
         self._obey()
 
     @classmethod
-    def of(cls, problem: Problem, **how: Any) -> "Study":  # noqa: ANN401 - the arguments of a study
+    def of(cls, problem: Problem, **how: Any) -> Self:  # noqa: ANN401 - the arguments of a study
         """Return a study of a problem."""
         return cls(problem, **how)
 
-    def __copy__(self) -> "Study":
+    def __copy__(self) -> Self:
         made = object.__new__(type(self))
         vars(made).update(vars(self))  # a policy, its state and a verdict never change
         made.log, made._decision = copy.copy(self.log), copy.copy(self._decision)
@@ -167,8 +170,16 @@ class Study:
                 noticed=self._decision.noticed,
                 origin=origin,
             )
-            self._result = replace(check_support(found, readings), readings=readings)
+            conditions = {"order": self._order_basis} if self.problem.is_blind else None
+            self._result = replace(check_support(found, readings), readings=readings, conditions=conditions)
         return self._result
+
+    @property
+    def _order_basis(self) -> str:
+        """What the blindness of rounds rests on: an order drawn outside, or the user's word (extensions R)."""
+        if self._is_parallel:
+            return "parallel"
+        return "drawn" if self._is_drawn else "seed"
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return new pulls: the open batch, or exactly n to keep n workers busy.
@@ -187,6 +198,7 @@ class Study:
             log.issue(batch.take(None if n is None else int(stop) - len(log), len(log)))
             if n is None:
                 break
+        self._is_parallel = self._is_parallel or (self.problem.rounds and log.out > 1)
         if len(log) > first or self.done != was_done:
             log.write_issued(first, ended=self.done)
         return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
@@ -302,7 +314,7 @@ class Study:
         return {**self.definition, "events": [list(to_row(event)) for event in self.log]}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Study":
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the study that `to_dict` described, by replaying its events."""
         events = data.get("events", ()) if isinstance(data, Mapping) else ()
         if not isinstance(events, list | tuple):
@@ -313,7 +325,7 @@ class Study:
     @classmethod
     def replay(
         cls, definition: Mapping[str, Any], events: Iterable[Event] | Columns, *, order: Order | None = None
-    ) -> "Study":
+    ) -> Self:
         """Return the study of a definition after these events, with every decision where it was.
 
         Parameters
@@ -385,7 +397,7 @@ class Study:
         return 1
 
     @classmethod
-    def retraced(cls, problem: Problem, tapes: Tapes, **how: Any) -> "Study":  # noqa: ANN401 - of a study
+    def retraced(cls, problem: Problem, tapes: Tapes, **how: Any) -> Self:  # noqa: ANN401 - of a study
         """Return the study that took these tapes and stopped, if it never decided while pulls were out.
 
         Then the tapes alone say what it knew at each decision: whole batches, in the order of its own asking.

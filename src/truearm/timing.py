@@ -21,7 +21,7 @@ def time(
     *,
     setup: str | None = None,
     delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
+    contamination: float | str | Contamination | None = "blind",
     tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
@@ -76,7 +76,7 @@ def run_timers(
     timers: Mapping[str, FreshTimer | LocalTimer],
     *,
     delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
+    contamination: float | str | Contamination | None = "blind",
     tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
@@ -94,7 +94,12 @@ def run_timers(
         [(name, timer)] = timers.items()
         readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
         result: Result = analyze(
-            readings, goal="min", order="rows", design="fixed", delta=delta, contamination=contamination
+            readings,
+            goal="min",
+            order="rows",
+            design="fixed",
+            delta=delta,
+            contamination=0.05 if contamination == "blind" else contamination,  # blind is about comparisons
         )
         return replace(result, readings=readings, conditions=conditions)
     result = find_best(
@@ -110,7 +115,7 @@ def run_timers(
         progress=progress,
         seed=seed,
     )
-    return replace(result, conditions=conditions)
+    return replace(result, conditions={**(result.conditions or {}), **conditions})
 
 
 def _affordable_runs(timer: Callable[[], float], max_seconds: float | None) -> int:

@@ -229,6 +229,7 @@ def _ties(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 _SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] = {
     "quantile": (_missing, _outliers, _units, _ties),
     "share": (_missing,),
-    "wins": (_missing, _units),  # what spreads all arms of a round alike is no matter, and ties count for nobody
+    "wins": (_missing, _units),
+    "mean": (_missing,),  # what spreads all arms of a round alike is no matter, and ties count for nobody
 }
 """What is looked for where arms are compared by a target."""

@@ -69,6 +69,14 @@ class Lead:
     """Certain for all arms at once, with an error probability delta of its own (evidence T10a); None: not yet."""
 
 
+class Items(NamedTuple):
+    """How many items of a list were scored."""
+
+    scored: int
+    all: int | None
+    """None if the items are draws from a larger population."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """How an arm stands to the control."""
@@ -168,6 +176,13 @@ class Result:
         return sum(self.pulls.values())
 
     @property
+    def items(self) -> Items | None:
+        """How many items were scored, of how many; None where no mean of scores is compared."""
+        if self.problem.target != "mean":
+            return None
+        return Items(max(self.pulls.values(), default=0), self.problem.items)
+
+    @property
     def answered(self) -> bool:
         """Whether what was asked has an answer: a best arm; or arms that beat the control, or that none does."""
         if self.control is None:
@@ -203,6 +218,8 @@ class Result:
             "better_by": [_rename(to_plain(lead, null=True), "scale", "as") for lead in self.better_by],
             "target": "estimate" if self.certificate.estimated else self.problem.target,
             **{key: problem[key] for key in OF_PROBLEM},
+            **({"contamination": "blind"} if self.problem.is_blind else {}),
+            **({} if self.items is None else {"items": self.items._asdict()}),
             "doubts": [self._alarm(alarm) for alarm in self.doubts],
             "alarms": [self._alarm(alarm) for alarm in self.alarms],
             "assumptions": list(self.assumptions),

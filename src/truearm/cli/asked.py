@@ -215,14 +215,16 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
     is_time = asked.metric == "wall" and not asked.share and asked.goal in (None, "min")
     limit = asked.timeout if is_time else None
     handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
+    in_rounds = asked.rounds and len(setting.commands) > 1
+    automatic = "blind" if in_rounds else 0.05
     problem = Problem.of(
         setting.arms,
         # a gate splits its error probability over the comparisons; in rounds the policy does that
         delta=asked.delta if gate is None or asked.rounds else asked.delta / len(setting.arms),
-        contamination=asked.contamination,
+        contamination=automatic if asked.contamination == "auto" else asked.contamination,
         tolerance=tolerance if handicap is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
-        rounds=asked.rounds and len(setting.commands) > 1,
+        rounds=in_rounds,
         default_goal="min",
         goal=asked.goal,
         at_least=asked.at_least,

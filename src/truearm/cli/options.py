@@ -127,10 +127,12 @@ def fraction(text: str) -> float:
         raise InvalidArgument(msg) from None
 
 
-def read_contamination(text: str) -> Contamination | None:
+def read_contamination(text: str) -> Contamination | str | None:
     """Return the contamination that EPS, EPS:ADVERSARY or none says."""
     if text.strip().lower() == "none":
         return None
+    if text.strip().lower() in ("blind", "auto"):
+        return text.strip().lower()
     eps, colon, adversary = (part.strip() for part in text.partition(":"))
     if eps.lower() in tuple(Adversary):
         msg = f"the fraction comes first: write {adversary or '0.05'}:{eps.lower()}, not {text}"
@@ -233,6 +235,14 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or :malicious for "
         "stronger adversaries than an oblivious one; 'none' asks for the observed order instead.",
     },
+    "race_contamination": {
+        "type": _Checked("blind|EPS[:ADVERSARY]", read_contamination, Contamination),
+        "default": "auto",
+        "show_default": "blind in rounds, else 5%",
+        "help": "'blind': disturbances do not know the random order of rounds. Or at most this fraction of the "
+        "runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or 'none' for the "
+        "observed order.",
+    },
     "tolerance": {
         "type": _Checked("TOLERANCE", Tolerance.of, Tolerance),
         "default": "0",
@@ -284,7 +294,12 @@ _SHARED: dict[str, dict[str, Any]] = {
     "export_html": {"type": NewFile(dir_okay=False), "metavar": "FILE", "help": "Write a self-contained page."},
     "json": {"is_flag": True, "help": "Print the result as JSON."},
 }
-_PARAMETERS = {"export_html": "html", "json": "as_json", "time_tolerance": "tolerance"}
+_PARAMETERS = {
+    "export_html": "html",
+    "json": "as_json",
+    "time_tolerance": "tolerance",
+    "race_contamination": "contamination",
+}
 QUESTION = ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance")
 """What is asked of readings, and how sure the answer has to be."""
 FORM = Form._fields
@@ -296,7 +311,7 @@ def shared(*names: str) -> Callable[[Any], Any]:
 
     def add(command: Any) -> Any:  # noqa: ANN401 - a function, or a click command
         for name in reversed(names):
-            flag = "--tolerance" if name == "time_tolerance" else f"--{name.replace('_', '-')}"
+            flag = f"--{name.removeprefix('time_').removeprefix('race_').replace('_', '-')}"
             command = click.option(flag, _PARAMETERS.get(name, name), **_SHARED[name])(command)
         return command
 

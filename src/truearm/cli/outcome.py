@@ -198,7 +198,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield from describe_losses(arm, [run for run in outcome.runs if run.arm == arm])
     if len(setting.arms) == 1:
         yield from _about_outliers(outcome)
-    elif outcome.verbose:
+    elif outcome.verbose and outcome.seed is not None:
         inside = " inside each round" if result.problem.rounds else ""
         yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:

@@ -95,7 +95,7 @@ def _plain(word: str) -> str:
     help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead "
     "of which wins more rounds side by side.",
 )
-@options.shared("at_least", "at_most", "delta", "contamination", "time_tolerance")
+@options.shared("at_least", "at_most", "delta", "race_contamination", "time_tolerance")
 @click.option("-w", "--warmup", type=options.Whole(0), default=0, help="Runs of each command that do not count.")
 @click.option("-r", "--runs", type=options.Whole(1), help="Exactly this many runs of each command: -m N -M N.")
 @click.option(

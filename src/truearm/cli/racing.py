@@ -41,9 +41,9 @@ from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.run import run
+from truearm.run import Study, run
 from truearm.store import Store, lock
-from truearm.study import Study
+from truearm.study import Study as PureStudy
 
 MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
@@ -53,7 +53,7 @@ _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started i
 class Race:
     """A study of commands, how they are run, and its log."""
 
-    study: Study
+    study: PureStudy
     setting: Setting
     first: int
     store: Store | None
@@ -73,7 +73,9 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     stack.enter_context(hold(revisions))
     setting, problem = define(asked, revisions)
     suite = suite_of(asked, setting, problem)
-    seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
+    seed = asked.seed
+    if seed is None and not problem.rounds:  # the order of rounds is drawn round by round
+        seed = int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are run
     first = asked.first(problem)
     policy: Policy[Any] = TopTwo(first=first, balanced=True)
@@ -176,7 +178,7 @@ def _alone_until(race: Race, asked: Asked) -> float:
     return time.monotonic() + MIN_ALONE_S if alone else float("inf")
 
 
-def _is_bounded(study: Study) -> bool:
+def _is_bounded(study: PureStudy) -> bool:
     (arm,) = study.problem.arms
     sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
     found = describe(arm, sample, study.problem, design="sequential")

@@ -117,7 +117,7 @@ def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> It
     for arm in race.setting.arms:
         own = [reading for reading in readings if reading.arm == arm]
         yield from describe_losses(arm, own, late="all metrics of it are missing")
-    if asked.verbose:
+    if asked.verbose and race.study.seed is not None:
         yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
     if race.store is not None:
         yield where_saved(race.store.path.name, "" if undecided else None)

@@ -45,7 +45,7 @@ _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
     metavar="INTERPRETER",
     help="Time with this Python instead of the one that runs truearm; repeatable, then they are compared.",
 )
-@options.shared("delta", "contamination", "time_tolerance")
+@options.shared("delta", "race_contamination", "time_tolerance")
 @click.option(
     "-r",
     "--runs",
@@ -77,6 +77,8 @@ def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool,
 
     Exit codes: 0 decided; 2 usage, or a statement failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
+    if chosen["contamination"] == "auto":
+        chosen["contamination"] = "blind"
     pythons, max_time = chosen.pop("pythons"), chosen.pop("max_time")
     timers = _make_timers(chosen.pop("statements"), chosen.pop("names"), chosen.pop("setup"), pythons)
     try:

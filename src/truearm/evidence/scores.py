@@ -5,11 +5,19 @@ of D is at most m0: over all draws, or over a fixed list of items that are drawn
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from truearm.bounds.search import last_true
+from truearm.evidence.levels import Trust
+from truearm.evidence.sample import Floats, Sample
+from truearm.evidence.search import Evidence, Portfolio, Stake
+from truearm.evidence.targets import PLAIN, Query, Target
+from truearm.problem import Adversary, Design
+
+REFUTED = 1e6  # nats; stands for infinity, which JSON does not have
+_ROUNDING = 1e-9  # of sums of scores
 
 BETS = 0.99 * 2.0 ** (-np.arange(17) / 2)  # extensions B2: a bet for every size of the gap, equal weights
 
@@ -52,3 +60,120 @@ def log_score_evidence(differences: Floats, m0: float, items: int | None = None)
     steps = np.log1p(np.maximum(BETS[:, None] * ratio, -BETS[:, None]))
     logs = np.logaddexp.reduce(np.cumsum(steps, axis=1), axis=0) - math.log(BETS.size)
     return np.where(refuted, math.inf, logs)
+
+
+class Scores(Target):
+    """The mean of bounded scores on the same items. Nothing is claimed about an arm by itself."""
+
+    __slots__ = ()
+
+    @property
+    def _width(self) -> float:
+        low, high = self.problem.score_range or (0.0, 1.0)
+        return high - low
+
+    def _differences(self, one: Sample, other: Sample) -> Floats:
+        """Return how far one arm was ahead on each item, scaled to [-1, 1]; -1 where a score is missing."""
+        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+        n = min(mine.size, theirs.size)
+        apart = (mine[:n] - theirs[:n]) / self._width
+        return np.where(np.isnan(apart), -1.0, apart)
+
+    def _null_mean(self, trust: Trust, gap: float) -> float:
+        independent = trust.adversary is not Adversary.MALICIOUS
+        return null_mean(
+            gap / self._width, trust.eps, independent=independent, listed=self.problem.items is not None
+        )
+
+    def _log_evidence(self, apart: Floats, trust: Trust, gap: float) -> float:
+        if not apart.size:
+            return 0.0
+        found = log_score_evidence(apart, self._null_mean(trust, gap), self.problem.items)
+        return float(min(found[-1], REFUTED))
+
+    def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
+        assert bets.whole is not None  # the rule of rounds has no legs
+        apart = self._differences(bets.whole.sample, judged)
+        if query.times != 1:
+            size = round(query.times * apart.size)
+            apart = np.resize(apart, size if self.problem.items is None else min(size, self.problem.items))
+        return Evidence(self._log_evidence(apart, trust, -query.shift.amount if query.shift else 0.0))
+
+    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
+        return self.evidence(judged, bets, trust).log_value
+
+    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
+        half = max(0.0, self.evidence(judged, Portfolio(stake), trust).log_value) / 2
+        return half, half
+
+    def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:  # noqa: ARG002
+        return self._log_evidence(np.ones(min(judged.n, rival.n)), trust, 0.0)
+
+    def eps_limit(self, adversary: Adversary) -> float:  # noqa: ARG002
+        return 0.5  # two wrong scores move a difference by 2 eps, and eps is below one half elsewhere
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
+        return self.problem.items is None  # extensions B1: on a list all adversaries are alike
+
+    def looks(self, sample: Sample) -> float:
+        return float(sample.values.mean()) if sample.size else math.nan
+
+    def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
+        left = [i for i in among if samples[i].size]
+        return sorted(left, key=lambda i: -self.looks(samples[i]))
+
+    def is_same(self, samples: Sequence[Sample]) -> bool:
+        """Return True if arms have the same mean on a whole list, or the same score on every item."""
+        first, *others = samples
+        if not others or not first.size or any(s.size != s.n or s.n != first.n for s in samples):
+            return False
+        apart = [self._differences(first, other) for other in others]
+        if first.n == self.problem.items:
+            return all(abs(d.sum()) < _ROUNDING for d in apart)
+        return not any(d.any() for d in apart)
+
+    def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
+        apart = self._differences(better, worse)
+        mean = max(0.0, float(apart.mean())) if apart.size else 0.0
+        doubled = adversary is Adversary.MALICIOUS or self.problem.items is not None
+        return mean / 2 if doubled else mean  # extensions B1
+
+    def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
+        apart = self._differences(better, worse)
+        return bool(apart.size and apart.mean() > self._null_mean(trust, -self.problem.tolerance.amount))
+
+    def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:  # noqa: ARG002
+        """Return True if the whole list is scored: more readings do not exist."""
+        return all(samples[i].n == self.problem.items for i in alive)
+
+    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
+        apart, known = self._differences(better, worse), query.shift.amount if query.shift else 0.0
+
+        def holds(amount: float) -> bool:
+            return self._log_evidence(apart, trust, -amount) >= log_bar
+
+        # searched down from the width of the range, which no difference exceeds
+        return last_true(holds, self._width, known, accuracy=1e-6 * self._width)
+
+    def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:  # noqa: ARG002
+        trust, apart = Trust.of(self.problem.contamination), self._differences(better, worse)
+
+        def holds(gap: float) -> bool:
+            return self._log_evidence(apart, trust, gap) >= -math.log(error)
+
+        return last_true(holds, 0.0, self._width, accuracy=1e-6 * self._width) if holds(0.0) else -math.inf
+
+    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
+        return math.inf, 0.0  # nothing is searched for
+
+    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002
+        return False
+
+    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
+        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+        n = min(mine.size, theirs.size)
+        apart = mine[:n] - theirs[:n]
+        known = apart[~np.isnan(apart)]
+        return float(known.mean()) if known.size else math.nan

@@ -174,10 +174,11 @@ class Target(ABC):
 def target_of(problem: Problem) -> Target:
     """Return the target of a problem."""
     from truearm.evidence.quantiles import Quantile
+    from truearm.evidence.scores import Scores
     from truearm.evidence.shares import Share
     from truearm.evidence.wins import Wins
 
-    kinds: dict[str, type[Target]] = {"quantile": Quantile, "share": Share, "wins": Wins}
+    kinds: dict[str, type[Target]] = {"quantile": Quantile, "share": Share, "wins": Wins, "mean": Scores}
     return kinds[problem.target](problem)
 
 

@@ -144,6 +144,8 @@ def target_name(problem: Problem) -> str:
     """Return the name of what arms are compared by; of rounds, what is shown of each arm."""
     if problem.target == "share":
         return f"share of readings at {'least' if problem.at_most is None else 'most'} {number(_limit(problem))}"
+    if problem.target == "mean":
+        return "mean score"
     return "median" if problem.target == "wins" else quantile_name(problem.quantile)
 
 

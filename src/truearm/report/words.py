@@ -187,6 +187,8 @@ def assuming(contamination: Contamination | None, reading: str = "reading") -> s
     """Return what is assumed about bad readings, after "assuming"."""
     if contamination is None:
         return f"bad {reading}s neither reverse the true order nor depend on later {reading}s"
+    if contamination.blind:
+        return f"disturbances do not depend on which arm runs, and {reading}s were taken in random order"
     if contamination.eps == 0:
         return f"no {reading} is bad"
     share = percent(contamination.eps, ROUND_FLOOR)  # assume no more than was allowed for
@@ -244,6 +246,9 @@ class _Summary:
         """Return how much was measured."""
         result = self.result
         total = plural(result.total, self.voice.reading)
+        if result.items is not None:
+            of = "" if result.items.all is None else f" of {count(result.items.all)}"
+            return f"{count(result.items.scored)}{of} items scored."
         rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds and result.total else ""
         units = getattr(result, "units", None)
         each = "" if units is None else f", one per {name_of(units.name)}"
@@ -340,6 +345,8 @@ class _Summary:
         if self.problem.target == "wins":
             return "most wins side by side"
         name = "estimate" if self.result.certificate.estimated else f"{seen}{target_name(self.problem)}"
+        if self.problem.items is not None:
+            name += f" on the {count(self.problem.items)} items"
         highest, lowest = ("largest", "smallest") if self.problem.target == "share" else ("highest", "lowest")
         return f"{highest if self.problem.goal == 'max' else lowest} {name}"
 
@@ -380,13 +387,28 @@ class _Summary:
 
     def _certificate(self) -> Parts:
         no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
-        support = [f"{self.sure}{no_better}, {self._under()}assuming {self._assumption()}.", self._breakdown()]
+        support = [f"{self.sure}{no_better}, {self._basis()}.", self._breakdown()]
         return [self._head()], [sentence for sentence in support if sentence], self._meaning()
+
+    def _basis(self) -> str:
+        """Return what an answer rests on, after "95% sure,"."""
+        if not self.problem.is_blind:
+            return f"{self._under()}assuming {self._assumption()}"
+        order = (self.result.conditions or {}).get("order")
+        side = f"{self.readings} were side by side in random order"
+        alike = f"{'load' if self.voice.better else 'disturbance'} that treats the {self.voice.arm}s alike"
+        if order == "drawn":
+            return f"for any {alike}: {side}"
+        known = "ran at the same time" if order == "parallel" else "came in an order from a known seed"
+        return f"for any {alike}, assuming the order of a round does not matter: {self.readings} {known}"
 
     def _assumption(self) -> str:
         """Return what is assumed, in a phrase."""
-        declared = self.problem.contamination or Contamination(0.0)
+        declared = self.problem.declared
         parts = [assuming(declared, self.voice.reading)]
+        if self.problem.target == "mean":
+            kind = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.voice.arm} are wrong"
+            parts = [kind if declared.eps else "the scores are as given"]
         if self.result.certificate.estimated:
             parts.append("the estimator errs by no more than its radius and bias")
         if self.problem.target == "wins" and is_handed_on(self.result):
@@ -443,7 +465,7 @@ class _Summary:
 
     def _tolerable(self) -> Parts:
         result, problem, voice = self.result, self.problem, self.voice
-        sure = f"{self.sure}, {self._under()}assuming {self._assumption()}."
+        sure = f"{self.sure}, {self._basis()}."
         if problem.handicap is not None:
             support = [sure, self._breakdown()]
             return [self._against_baseline(problem.handicap)], [x for x in support if x], self._meaning()
@@ -841,14 +863,15 @@ def assumptions(result: Result) -> tuple[str, ...]:
     """Return the assumptions of a result, one sentence each."""
     problem = result.problem
     return (
-        *(_rounds_assumed(result) if problem.target == "wins" else _draws_assumed(problem)),
+        *_ASSUMPTIONS.get(problem.target, _draws_assumed)(result),
         *(["The number of readings of each arm was fixed before the first of them."] * (result.design == "fixed")),
         *_decision_assumed(result),
         _error_statement(result),
     )
 
 
-def _draws_assumed(problem: Problem) -> Iterator[str]:
+def _draws_assumed(result: Result) -> Iterator[str]:
+    problem = result.problem
     yield from _contamination_assumed(problem.contamination)
     yield (
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
@@ -894,6 +917,22 @@ def _rounds_assumed(result: Result) -> Iterator[str]:
     )
 
 
+def _scores_assumed(result: Result) -> Iterator[str]:
+    """Return what a comparison of mean scores assumes (extensions B)."""
+    declared, items = result.problem.declared, result.problem.items
+    wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of each arm's scores are wrong" if declared.eps else ""
+    yield f"Scores are compared as given{': ' * bool(wrong)}{wrong}."
+    if items is None:
+        yield "Items are independent draws; which of two arms has the higher mean does not change between them."
+    else:
+        drawn = "The items were drawn" if not result.certificate.analyzed else "You say that the items were drawn"
+        yield f"{drawn} in random order from a list of {count(items)}; each score was fixed before the order was."
+    yield "A missing score counts at its worst."
+
+
+_ASSUMPTIONS = {"wins": _rounds_assumed, "mean": _scores_assumed}
+
+
 def _contamination_assumed(c: Contamination | None) -> Iterator[str]:
     if c is None:
         yield (
@@ -901,6 +940,12 @@ def _contamination_assumed(c: Contamination | None) -> Iterator[str]:
             "bounded, and intervals are those of the observed readings."
         )
         yield "Bad readings do not depend on readings not yet taken (causal)."
+        return
+    if c.blind:
+        yield (
+            "The order of each round was random and unknown before; disturbances and after-effects do not depend "
+            "on which command runs."
+        )
         return
     if c.eps == 0:
         yield "No reading is bad."
@@ -966,6 +1011,7 @@ _STATEMENTS = {
     "all intervals of shares together",
     "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
     "far apart arms are together",
+    "mean": "the decision with the margins over the other arms, its breakdown points, and the certified tolerance",
 }
 
 
