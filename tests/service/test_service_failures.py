@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -609,10 +610,8 @@ def test_idle_connections_of_one_address_keep_nobody_out(tmp_path):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
     idle = []
     try:
-        # the usual limit of a system: more connections than that cannot be open
-        with Server(
-            tmp_path / "s.db", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        ) as server:
+        few = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (256, hard))  # a server raises the soft limit
+        with Server(tmp_path / "s.db", preexec_fn=few) as server:
             host, port = server.url.removeprefix("http://").split(":")
             other = ("127.0.0.2", 0)
             idle += [socket.create_connection((host, int(port)), 20, other) for _ in range(1300)]
