@@ -16,7 +16,7 @@ class OpenBatch:
     Parameters
     ----------
     rounds
-        Whether each round has every arm of the batch once, shuffled by itself.
+        Whether each round has every arm of the batch once, in its own random order.
     seed
         Shuffle with this seed; None interleaves pulls evenly.
     order
@@ -72,14 +72,14 @@ class OpenBatch:
         if n == 0:
             return []
         if not self._queue:
-            self._queue = [int(arm) for arm in self._arranged(ticket)][::-1]
+            self._queue = [int(arm) for arm in self._arrange(ticket)][::-1]
         count = len(self._queue) if n is None else min(n, len(self._queue))
         taken = [self._queue.pop() for _ in range(count)]
         for arm in taken:
             self.wanted[arm] -= 1
         return taken
 
-    def _arranged(self, ticket: int) -> Sequence[int]:
+    def _arrange(self, ticket: int) -> Sequence[int]:
         """Return the pulls of the batch in order."""
         sides = np.flatnonzero(self.wanted).tolist()
         arms = np.repeat(np.arange(len(self.wanted)), self.wanted)
@@ -88,13 +88,13 @@ class OpenBatch:
             phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self.wanted if w])
             return list(arms[np.argsort(phase, kind="stable")])
         if not self._rounds:
-            return self._shuffled(arms.tolist(), ticket)
+            return self._shuffle(arms.tolist(), ticket)
         found: list[int] = []
         for _ in range(max(self.wanted)):
-            found += self._shuffled(sides, ticket + len(found))
+            found += self._shuffle(sides, ticket + len(found))
         return found
 
-    def _shuffled(self, arms: list[int], ticket: int) -> Sequence[int]:
+    def _shuffle(self, arms: list[int], ticket: int) -> Sequence[int]:
         """Return arms in the order that is recorded from a ticket on, and the rest shuffled."""
         left, head = Counter(arms), list[int]()
         while (arm := self._recorded.get(ticket + len(head), -1)) >= 0 and left[arm]:

@@ -20,13 +20,8 @@ ARGUMENT = re.compile(r"""(?<!['"\w-])([a-z_]+)=('[^']*'|\([^()]*\)|[^\s,;:]*[^\
 """An argument in a message: its name and its value, as Python writes them."""
 
 
-def given(**arguments: object) -> str:
-    """Return arguments as Python writes them."""
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-
-
 def first_line(error: Exception) -> str:
-    r"""Return the beginning of what an error of somebody else says."""
+    """Return the first line of another library's error."""
     words = str(error).splitlines()
     return f"{words[0]:.200}" if words else type(error).__name__
 

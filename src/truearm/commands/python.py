@@ -19,7 +19,7 @@ from typing import Any
 
 from truearm.commands import loops as loop_code
 from truearm.commands import process
-from truearm.errors import CommandFailed, InvalidArgument, given, printable
+from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
 
@@ -122,7 +122,7 @@ class FreshTimer:
         what = f"setup {_shorten(self.setup)}" if in_setup else f"statement {_shorten(self.text)}"
         words = printable(found["error"])
         unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
-        remedy = f"; define it: {given(setup=f'{unknown[1]} = ...')}" if unknown and not in_setup else ""
+        remedy = f"; define it: setup='{unknown[1]} = ...'" if unknown and not in_setup else ""
         msg = f"{what} failed: {words:.500}{remedy}"
         raise CommandFailed(msg, command=self.text, exit_code=exit_code, stderr_tail=words)
 

@@ -33,7 +33,7 @@ class Told(NamedTuple):
     values: NDArray[np.float64]
 
 
-def merged(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
+def merge(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
     """Return a sample with what came in; of the pulls issued, those not told yet are out."""
     values = np.empty(0) if told is None else told.values
     n = sample.n if issued is None else issued

@@ -13,7 +13,7 @@ from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.shifts import start_sample
-from truearm.policies import Batch, Standing, Told, merged
+from truearm.policies import Batch, Standing, Told, merge
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls before the first look: fewer bound nothing
@@ -78,7 +78,7 @@ class Alone:
     def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
         """Return the state after more readings."""
         (arm,), (sample,) = state.problem.arms, state.judge.samples
-        return state._replace(judge=state.judge.after((merged(sample, told.get(arm), issued.get(arm)),)))
+        return state._replace(judge=state.judge.after((merge(sample, told.get(arm), issued.get(arm)),)))
 
     def standing(self, state: AloneState) -> Standing:
         """Return the arm, and that it may end at any time."""

@@ -18,7 +18,7 @@ from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, not_better
 from truearm.evidence.shifts import start_sample
-from truearm.policies import Batch, Standing, Told, merged
+from truearm.policies import Batch, Standing, Told, merge
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first, as `toptwo`
@@ -133,7 +133,7 @@ class AgainstControl:
             next_look=self.first * k,
             decision={},
         )
-        return _decided(state)
+        return _decide(state)
 
     def ask(self, state: ControlState) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
@@ -142,13 +142,13 @@ class AgainstControl:
     def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
         """Return the state after more readings, with the next decision made."""
         by_arm = zip(state.problem.arms, state.judge.samples, strict=True)
-        samples = tuple(merged(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm)
-        return _decided(state._replace(judge=state.judge.after(samples)))
+        samples = tuple(merge(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm)
+        return _decide(state._replace(judge=state.judge.after(samples)))
 
     def standing(self, state: ControlState) -> Standing:
         """Return the arms left and the evidence of each variant that it beats the control."""
         arms, judge = state.problem.arms, state.judge
-        looked = _looked(state, everyone=True) if all(s.n for s in judge.samples) else state
+        looked = _update_evidence(state, everyone=True) if all(s.n for s in judge.samples) else state
         leader = judge.best_looking(range(len(arms)))
         return Standing(
             None if leader is None else arms[leader],
@@ -159,7 +159,7 @@ class AgainstControl:
         )
 
 
-def _decided(state: ControlState) -> ControlState:
+def _decide(state: ControlState) -> ControlState:
     """Return the state with the next batch or the verdict chosen."""
     arms, samples = state.problem.arms, state.judge.samples
     if state.judge.is_hopeless:
@@ -167,12 +167,12 @@ def _decided(state: ControlState) -> ControlState:
     short = {arm: state.first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < state.first}
     if short and not any(state.weighed):
         return state._replace(decision=short)
-    state = _looked(state, everyone=state.balanced)
+    state = _update_evidence(state, everyone=state.balanced)
     if (pulls := sum(s.n for s in samples)) >= state.next_look:
-        state = _settled(state._replace(next_look=FUTILITY * pulls))
+        state = _give_up(state._replace(next_look=FUTILITY * pulls))
     left = [i for i in state.alive if i not in state.hopeless]
     if not left and state.method == "fdr":  # claims are made by the evidence at the stop
-        state = _looked(state, everyone=True)
+        state = _update_evidence(state, everyone=True)
         left = [i for i in state.alive if i not in state.hopeless]
     if not left:
         return state._replace(
@@ -184,7 +184,7 @@ def _decided(state: ControlState) -> ControlState:
     hope = {i: state.judge.optimism(i, pulls) for i in left}
     chosen = max(left, key=lambda i: hope[i])
     starved = [i for i in left if STARVED * samples[i].n < samples[chosen].n]
-    return _batched(state, max(starved, key=lambda i: hope[i]) if starved else chosen)
+    return _split_batch(state, max(starved, key=lambda i: hope[i]) if starved else chosen)
 
 
 def _bar(state: ControlState) -> float:
@@ -192,20 +192,20 @@ def _bar(state: ControlState) -> float:
     return state.judge.log_bar(max(1, left))
 
 
-def _looked(state: ControlState, *, everyone: bool = False) -> ControlState:
+def _update_evidence(state: ControlState, *, everyone: bool = False) -> ControlState:
     """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
     pulled = state.decision if isinstance(state.decision, dict) else {}
-    for i in _weighed(state):
+    for i in _open_variants(state):
         if everyone or state.problem.arms[i] in pulled or _size(state, i) >= STALE * state.weighed[i]:
-            state = _reckoned(state, i)
-    return _stepped(state) if state.method == "holm" else _together(state, exactly=everyone)
+            state = _weigh(state, i)
+    return _step_down(state) if state.method == "holm" else _claim_together(state, exactly=everyone)
 
 
 def _size(state: ControlState, variant: int) -> float:
     return state.judge.samples[variant].n + state.judge.samples[state.control].n
 
 
-def _reckoned(state: ControlState, variant: int) -> ControlState:
+def _weigh(state: ControlState, variant: int) -> ControlState:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
     judge, cut, size = state.judge.after(leader=variant), state.cuts[variant], _size(state, variant)
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
@@ -225,14 +225,14 @@ def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
     return (*values[:i], value, *values[i + 1 :])
 
 
-def _weighed(state: ControlState) -> tuple[int, ...]:
+def _open_variants(state: ControlState) -> tuple[int, ...]:
     """Return the variants whose evidence still matters: claims of the step-down rule are final."""
     if state.method == "holm":
         return state.alive
     return tuple(i for i in range(len(state.problem.arms)) if i != state.control)
 
 
-def _stepped(state: ControlState) -> ControlState:
+def _step_down(state: ControlState) -> ControlState:
     """Return the state with every variant claimed that has the evidence, the strongest first (extensions D1)."""
     while state.alive:
         strongest = max(state.alive, key=lambda i: state.log_evidence[i])
@@ -246,12 +246,12 @@ def _stepped(state: ControlState) -> ControlState:
     return state
 
 
-def _together(state: ControlState, *, exactly: bool) -> ControlState:
+def _claim_together(state: ControlState, *, exactly: bool) -> ControlState:
     """Return the state with the claims that could be made now (extensions D2); later ones may differ.
 
     While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
     """
-    variants, bar = _weighed(state), state.judge.log_bar() + (0.0 if exactly else SAFE)
+    variants, bar = _open_variants(state), state.judge.log_bar() + (0.0 if exactly else SAFE)
     found = {i: state.log_evidence[i] for i in variants}
     exact = set() if exactly else set(variants)
     while new := set(claimed := false_discovery(found, bar)) - exact:
@@ -269,7 +269,7 @@ def _claim(state: ControlState, variant: int) -> Claim:
     return Claim(arms[state.control], arms[variant], counts, 0, state.log_evidence[variant])
 
 
-def _settled(state: ControlState) -> ControlState:
+def _give_up(state: ControlState) -> ControlState:
     """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
     arms, judge = state.problem.arms, state.judge
     beaten = not_better(judge, state.control, list(state.alive))
@@ -299,7 +299,7 @@ def _verdict(state: ControlState, status: Status) -> Verdict:
     return Verdict(status=status, candidates=arms, control=claims)
 
 
-def _batched(state: ControlState, variant: int) -> ControlState:
+def _split_batch(state: ControlState, variant: int) -> ControlState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     arms, samples, control = state.problem.arms, state.judge.samples, state.control
     gain, other = state.judge.after(leader=variant).gains(control, state.cuts[variant])

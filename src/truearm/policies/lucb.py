@@ -134,7 +134,7 @@ class Lucb:
         empty = Sample.of([])
         state = LucbState(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
         if k == 1:
-            return replace(state, decision=_decided(state, 0, self._status(problem)))
+            return replace(state, decision=_make_verdict(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified
             verdict = Verdict(status=Status.INDISTINGUISHABLE, candidates=problem.arms)
             return replace(state, decision=verdict)
@@ -153,9 +153,9 @@ class Lucb:
             limits[i] = self._limits(state, samples[i])
         state = replace(state, samples=tuple(samples), limits=tuple(limits))
         leader, rival = _pair(state)
-        status = self._reached(state, leader, rival)
+        status = self._end_status(state, leader, rival)
         if status is not None:
-            return replace(state, decision=_decided(state, leader, status))
+            return replace(state, decision=_make_verdict(state, leader, status))
         batch = self._batch(state, leader, rival)
         return replace(state, leader_next=not state.leader_next, decision=batch)
 
@@ -168,7 +168,7 @@ class Lucb:
     def _status(self, problem: Problem) -> Status:
         return Status.TOLERABLE if self.slack else Status.strict(problem)
 
-    def _reached(self, state: LucbState, leader: int, rival: int) -> Status | None:
+    def _end_status(self, state: LucbState, leader: int, rival: int) -> Status | None:
         """Return how the run ends if it does now."""
         low, high = state.limits[leader].low, state.limits[rival].high
         if low == -math.inf:
@@ -215,7 +215,7 @@ def _pair(state: LucbState) -> tuple[int, int]:
     return leader, rival if rival != leader else int(leader == 0)
 
 
-def _decided(state: LucbState, leader: int, status: Status) -> Verdict:
+def _make_verdict(state: LucbState, leader: int, status: Status) -> Verdict:
     """Return the verdict with every other arm's upper limit below the leader's lower one, less the tolerance."""
     arms, head = state.problem.arms, state.limits[leader]
     lower = Bound(arms[leader], state.samples[leader].n, head.low, rank=head.low_rank)

@@ -103,7 +103,7 @@ class Paired:
             decision={},
             endless=self.endless,
         )
-        return _decided(state)
+        return _decide(state)
 
     def ask(self, state: PairedState) -> Batch | Verdict:
         """Return the next rounds or the verdict; it was decided when the last readings came in."""
@@ -112,10 +112,10 @@ class Paired:
     def tell(self, state: PairedState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
         """Return the state after more readings, with the next decision made."""
         tapes = [
-            _told(tape, told.get(arm), issued.get(arm, tape.n))
+            _place(tape, told.get(arm), issued.get(arm, tape.n))
             for arm, tape in zip(state.problem.arms, state.tapes, strict=True)
         ]
-        return _decided(state._replace(judge=state.judge.after(tuple(tapes))))
+        return _decide(state._replace(judge=state.judge.after(tuple(tapes))))
 
     def standing(self, state: PairedState) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
@@ -148,7 +148,7 @@ class Paired:
         )
 
 
-def _told(sample: Sample, new: Told | None, issued: int) -> Sample:
+def _place(sample: Sample, new: Told | None, issued: int) -> Sample:
     """Return a sample after more readings, with what is issued and not told still pending."""
     if new is None:
         return sample if issued == sample.n else sample.place(np.empty(0, dtype=np.intp), np.empty(0), issued)
@@ -159,29 +159,29 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
-def _decided(state: PairedState) -> PairedState:
+def _decide(state: PairedState) -> PairedState:
     """Return the state with the next rounds or the verdict chosen."""
     if not state.endless and (len(state.alive) == 1 or state.judge.is_hopeless):
-        return _stopped(state)
+        return _stop(state)
     if state.endless or state.rounds < state.first:
-        return _batched(state, max(1, state.first - state.rounds))
-    state = _rejected(state)
+        return _ask_rounds(state, max(1, state.first - state.rounds))
+    state = _reject(state)
     if len(state.alive) == 1:
-        return _stopped(state)
+        return _stop(state)
     if claims := _tolerable(state):
-        return _ended(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
+        return _end(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
     if state.rounds >= state.next_futility:
         state = state._replace(next_futility=state.rounds * FUTILITY)
         if (status := _no_use(state)) is not None:
-            return _ended(state, status, None)
-    return _batched(state, max(1, int(GROWTH * state.rounds)))
+            return _end(state, status, None)
+    return _ask_rounds(state, max(1, int(GROWTH * state.rounds)))
 
 
-def _batched(state: PairedState, rounds: int) -> PairedState:
+def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
     return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), rounds))
 
 
-def _rejected(state: PairedState) -> PairedState:
+def _reject(state: PairedState) -> PairedState:
     """Return the state after rejecting, with the best-looking arm as leader and as the first accuser of each."""
     leader = state.judge.best_looking(state.alive)
     if leader is None:
@@ -193,13 +193,13 @@ def _rejected(state: PairedState) -> PairedState:
         found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
         if (
             claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
-        ) is not None and _settled(state, judged, alive):
+        ) is not None and _is_settled(state, judged, alive):
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))
 
 
-def _settled(state: PairedState, judged: int, alive: list[int]) -> bool:
+def _is_settled(state: PairedState, judged: int, alive: list[int]) -> bool:
     """Tell whether a gate no longer needs an arm; the guard is needed while any other arm is."""
     guard, judge = state.guard, state.judge
     if guard is None or guard not in alive:
@@ -212,10 +212,10 @@ def _no_use(state: PairedState) -> Status | None:
     """Return how it ends if more rounds would not help."""
     if state.judge.is_futile(state.alive):
         return Status.INDISTINGUISHABLE
-    return Status.EXHAUSTED if _answered(state) else None
+    return Status.EXHAUSTED if _is_answered(state) else None
 
 
-def _answered(state: PairedState) -> bool:
+def _is_answered(state: PairedState) -> bool:
     """Tell whether rounds can show of no arm that it is worse than the guard, and none seems to be better."""
     guard, judge = state.guard, state.judge
     if guard is None or guard not in state.alive:
@@ -244,13 +244,13 @@ def _tolerable(state: PairedState) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _stopped(state: PairedState) -> PairedState:
+def _stop(state: PairedState) -> PairedState:
     if len(state.alive) > 1:
-        return _ended(state, Status.INDISTINGUISHABLE, None)
+        return _end(state, Status.INDISTINGUISHABLE, None)
     best = state.alive[0]
     state = state._replace(judge=state.judge.after(leader=best))
     direct = tuple(_direct(state, claim) for claim in state.claims)
-    return _ended(state._replace(claims=direct), Status.strict(state.problem), best)
+    return _end(state._replace(claims=direct), Status.strict(state.problem), best)
 
 
 def _direct(state: PairedState, claim: Claim) -> Claim:
@@ -262,7 +262,7 @@ def _direct(state: PairedState, claim: Claim) -> Claim:
     return _claim(state, judged, best, found) if found >= state.judge.log_threshold else claim
 
 
-def _ended(state: PairedState, status: Status, best: int | None) -> PairedState:
+def _end(state: PairedState, status: Status, best: int | None) -> PairedState:
     return state._replace(decision=_verdict(state, status, best))
 
 

@@ -16,7 +16,7 @@ from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import Entry, Evidence, Judge
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import start_sample
-from truearm.policies import Batch, Standing, Told, merged
+from truearm.policies import Batch, Standing, Told, merge
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
@@ -128,7 +128,7 @@ class TopTwo:
             next_futility=self.first * k,
             decision={},
         )
-        return _decided(state)
+        return _decide(state)
 
     def ask(self, state: TopTwoState) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
@@ -136,13 +136,13 @@ class TopTwo:
 
     def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
         """Return the state after more readings, with the next decision made."""
-        return _decided(_merged(state, told, issued))
+        return _decide(_merge(state, told, issued))
 
     def standing(self, state: TopTwoState) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, tested = state.problem.arms, state
         if state.judge.entries and len(state.alive) > 1:
-            tested, _ = _tested(state, everyone=True)
+            tested, _ = _test(state, everyone=True)
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, tested.log_evidence, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
@@ -155,11 +155,11 @@ class TopTwo:
         return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
 
 
-def _merged(state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
+def _merge(state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
     samples, entries = list(state.samples), list(state.judge.entries)
     for i, arm in enumerate(state.problem.arms):
         new = told.get(arm)
-        samples[i] = merged(samples[i], new, issued.get(arm))
+        samples[i] = merge(samples[i], new, issued.get(arm))
         if new is not None:
             entries = [_later(entry, new) if entry.arm == i else entry for entry in entries]
     return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))
@@ -169,17 +169,17 @@ def _later(entry: Entry, new: Told) -> Entry:
     """Return an entry with what was out when it began, or when it ended, and has come in."""
     if not (entry.before.pending or (entry.until and entry.until.pending)):
         return entry
-    return Entry(entry.arm, _arrived(entry.before, new), entry.until and _arrived(entry.until, new))
+    return Entry(entry.arm, _add_readings(entry.before, new), entry.until and _add_readings(entry.until, new))
 
 
-def _arrived(sample: Sample, new: Told) -> Sample:
+def _add_readings(sample: Sample, new: Told) -> Sample:
     if not sample.pending:
         return sample
     late = new.values[new.indices < sample.n]
     return sample.extend(late, pending=sample.pending - late.size)
 
 
-def _followed(state: TopTwoState, leader: int) -> TopTwoState:
+def _follow(state: TopTwoState, leader: int) -> TopTwoState:
     """Return the state with the leader as the arm that is followed, if it is time to (evidence T5).
 
     The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
@@ -194,22 +194,22 @@ def _followed(state: TopTwoState, leader: int) -> TopTwoState:
     return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
 
-def _decided(state: TopTwoState) -> TopTwoState:
+def _decide(state: TopTwoState) -> TopTwoState:
     """Return the state with the next batch or the verdict chosen."""
     arms = state.problem.arms
     if len(state.alive) == 1 or state.judge.is_hopeless:
-        return _stopped(state)
+        return _stop(state)
     if not state.judge.entries and (short := _short(state)):
         return state._replace(decision=short)
     leader = state.judge.best_looking(state.alive)
     if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
         if state.judge.implausible_arms or state.judge.is_futile(state.alive):
-            return _stopped(state)
+            return _stop(state)
         return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
-    before, state = state, _followed(state, leader)
+    before, state = state, _follow(state, leader)
     due = state.balanced or leader != before.leader or len(state.judge.entries) != len(before.judge.entries)
-    state, challenger = _tested(state, everyone=due)
-    return _stopped(state) if challenger is None else _challenged(state, challenger)
+    state, challenger = _test(state, everyone=due)
+    return _stop(state) if challenger is None else _choose_challenger(state, challenger)
 
 
 def _short(state: TopTwoState) -> Batch:
@@ -221,18 +221,18 @@ def _short(state: TopTwoState) -> Batch:
     }
 
 
-def _challenged(state: TopTwoState, challenger: int) -> TopTwoState:
+def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
-        return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
+        return _stop(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
         state = state._replace(next_futility=FUTILITY * pulls)
         if state.judge.is_futile(state.alive):
-            return _stopped(state, Status.INDISTINGUISHABLE)
-    return _batched(state, challenger)
+            return _stop(state, Status.INDISTINGUISHABLE)
+    return _split_batch(state, challenger)
 
 
-def _stopped(state: TopTwoState, status: Status | None = None) -> TopTwoState:
+def _stop(state: TopTwoState, status: Status | None = None) -> TopTwoState:
     arms = state.problem.arms
     if status is None and len(state.alive) > 1:
         status = Status.INDISTINGUISHABLE
@@ -257,7 +257,7 @@ def _verdict(state: TopTwoState, status: Status, best: str | None) -> Verdict:
     )
 
 
-def _tested(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
+def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
     """Return the state after rejecting arms by the evidence at all cuts, and the strongest challenger left.
 
     Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
@@ -267,7 +267,7 @@ def _tested(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | N
     head = sizes.pop(leader)
     seen = {i for i, n in sizes.items() if everyone or head + n >= STALE * state.weighed[i]}
     for i in sorted(seen):
-        state = _looked(state, i)
+        state = _update_evidence(state, i)
     logs = {i: math.log(n) for i, n in sizes.items()}
     while scores := {i: max(state.log_evidence[i], 0.0) + logs[i] for i in state.alive if i != leader}:
         least = min(scores.values())  # evidence section 4: who is doubted least for the pulls it had
@@ -275,25 +275,28 @@ def _tested(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | N
         if challenger in seen:
             return state, challenger
         seen.add(challenger)
-        state = _looked(state, challenger)
+        state = _update_evidence(state, challenger)
     return state, None
 
 
-def _looked(state: TopTwoState, i: int) -> TopTwoState:
-    """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
+def _update_evidence(state: TopTwoState, i: int) -> TopTwoState:
+    """Recompute the evidence against an arm and drop the arm if it reaches the threshold.
+
+    The last cut is tried first; all cuts are searched only if that value could reject the arm.
+    """
     bar = state.judge.log_threshold
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
     if (
         _pair_size(state, i) >= STALE * state.minimized[i]
     ):  # also of an arm that is not pulled: its cut gets old too
-        state = _renewed(state, i)
+        state = _refresh_cut(state, i)
     else:
         value = state.judge.evidence_at(i, state.cuts[i])
         state = state._replace(log_evidence=_put(state.log_evidence, i, value))
     if state.log_evidence[i] < bar:
         return state
     found = state.judge.least(i, near=state.cuts[i])
-    state = _remembered(state, i, found)
+    state = _remember(state, i, found)
     if found.log_value < bar:
         return state
     alive = tuple(j for j in state.alive if j != i)
@@ -306,15 +309,15 @@ def _claim(state: TopTwoState, judged: int, log_evidence: float, *, tolerant: bo
     return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
 
 
-def _renewed(state: TopTwoState, i: int) -> TopTwoState:
+def _refresh_cut(state: TopTwoState, i: int) -> TopTwoState:
     """Return the state with the cut sought anew at which leader and arm are told apart least, as a pair."""
     judge = state.judge
     found = judge.least_of_pair(i, near=state.cuts[i])
     value = judge.evidence_at(i, found.at) if judge.rule == "pooled" else found.log_value
-    return _remembered(state, i, Evidence(value, found.at))
+    return _remember(state, i, Evidence(value, found.at))
 
 
-def _remembered(state: TopTwoState, arm: int, found: Evidence) -> TopTwoState:
+def _remember(state: TopTwoState, arm: int, found: Evidence) -> TopTwoState:
     """Return the state with the evidence against an arm and the cut at which it was found."""
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
@@ -343,7 +346,7 @@ def _tolerable(state: TopTwoState, challenger: int) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _batched(state: TopTwoState, challenger: int) -> TopTwoState:
+def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
