@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from truearm.data.cells import Form
-from truearm.data.files import KINDS
+from truearm.data.cells import KINDS, Form
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 

@@ -13,6 +13,15 @@ from typing import Any, Literal, NamedTuple
 
 from truearm.errors import InvalidArgument
 
+KINDS = {
+    **dict.fromkeys((".csv",), "csv"),
+    **dict.fromkeys((".tsv", ".tab"), "tsv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    ".json": "json",
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+}
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
 _BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide blanks
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"

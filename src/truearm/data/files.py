@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from truearm.data import engines, importers
-from truearm.data.cells import Form, addresses, literal, quote
+from truearm.data.cells import KINDS, Form, addresses, literal, quote
 from truearm.data.columns import Columns, check_case, check_distinct
 from truearm.data.dataset import Dataset
 from truearm.data.frames import Frame, frame_of, load_frame
@@ -29,15 +29,6 @@ from truearm.data.relations import NO_ROWS, Relation, explain_errors
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 
-KINDS = {
-    **dict.fromkeys((".csv",), "csv"),
-    **dict.fromkeys((".tsv", ".tab"), "tsv"),
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
-    ".json": "json",
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
-    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
-}
 _TABLES = ("csv", "tsv", "parquet", "jsonl")  # kinds of which a folder may have several files
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
