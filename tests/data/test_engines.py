@@ -51,6 +51,7 @@ def decided(found):
 def counting(monkeypatch):
     monkeypatch.setattr(engines, "MAX_ROWS", 500)
     monkeypatch.setattr(relations, "REDUCED_ROWS", 500)
+    monkeypatch.setattr(relations, "PART_ROWS", 900)
 
 
 ASKED = [

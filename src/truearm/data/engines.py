@@ -132,23 +132,30 @@ def load_lazy(table: Any, columns: Columns, reduction: Reduction) -> Dataset:  #
     return Dataset({}, counter=Counter(rows))
 
 
-def reduce_groups(rows: Any, columns: Columns, reduction: Reduction) -> Dataset:  # noqa: ANN401 - lazy narwhals
+def reduce_groups(
+    rows: Any,  # noqa: ANN401 - a lazy narwhals frame
+    columns: Columns,
+    reduction: Reduction,
+    parts: Sequence[Any] = (),
+) -> Dataset:
     """Return one reading per arm and unit or round, made by the engine.
 
     Parameters
     ----------
     rows
         With the columns arm, value, grp, and ord if there is an order.
+    parts
+        The same rows in parts that share no group: medians of all groups at once take much memory.
     """
     import narwhals as nw
 
-    units = _one_per_group(rows, reduction)
     kind, name = columns.group_kind, str(columns.group)
-    counts = fetch(units.group_by("arm").agg(n=nw.col("rows").sum(), units=nw.len()))
+    pairs = rows.group_by("arm", "grp").agg(rows=nw.len())
+    counts = fetch(pairs.group_by("arm").agg(n=nw.col("rows").sum(), units=nw.len()))
     arms, by_arm = counts["arm"].tolist(), np.argsort(counts["arm"])
     check_number_of_arms(len(arms), columns.arm)
     total = int(counts["units"].sum())
-    shared = units.group_by("grp").agg(arms=nw.len()).filter(nw.col("arms") > 1).select(n=nw.len())
+    shared = pairs.group_by("grp").agg(arms=nw.len()).filter(nw.col("arms") > 1).select(n=nw.len())
     known = Units(
         name,
         {arms[i]: int(counts["n"][i]) for i in by_arm},
@@ -156,18 +163,26 @@ def reduce_groups(rows: Any, columns: Columns, reduction: Reduction) -> Dataset:
         int(fetch(shared)["n"][0]),
     )
     check_several(known, kind=kind)
+    ordered = "ord" in rows.collect_schema().names()
     if total > MAX_GROUPS:
-        if columns.round is not None or columns.order is not None:
+        if columns.round is not None or ordered:
             msg = f"{kind}={name!r} has {total:,} {kind}s, and {MAX_GROUPS:,} can be compared one by one"
             raise InvalidArgument(msg, kind, name)
-        return Dataset({}, units=known, notes=similar_names(arms), counter=Counter(units.select("arm", "value")))
-    wanted = ["arm", "value", "grp", *(["ord"] if "ord" in units.collect_schema().names() else [])]
-    found = fetch(units.select(*wanted))
-    along = np.lexsort((found["grp"], found["arm"]))  # an engine returns groups in any order
+        units = _one_per_group(rows, reduction).select("arm", "value")
+        return Dataset({}, units=known, notes=similar_names(arms), counter=Counter(units))
+    wanted = ["arm", "value", *(["grp"] if columns.round is not None else []), *(["ord"] if ordered else [])]
+    fetched = [fetch(_one_per_group(part, reduction).select(*wanted)) for part in parts or (rows,)]
+    found = {name: np.concatenate([part[name] for part in fetched]) for name in wanted}
+    values = found["value"].astype(np.float64)
+    if columns.round is None:  # an engine returns groups in any order
+        along = np.lexsort((values, found["ord"])) if ordered else np.argsort(values)
+        places = {arm: along[found["arm"][along] == arm] for arm in sorted(arms)}
+        tapes = {arm: values[place] for arm, place in places.items()}
+        return Dataset(tapes, columns.order is not None, known, notes=similar_names(tapes))
+    along = np.lexsort((found["grp"], found["arm"]))
     names, codes = np.unique(found["arm"][along], return_inverse=True)
     groups = np.unique(found["grp"][along], return_inverse=True)[1]
-    order = found["ord"][along] if "ord" in found else None
-    single = Rows(names.tolist(), codes, found["value"][along].astype(np.float64), groups, order)
+    single = Rows(names.tolist(), codes, values[along], groups)
     return assemble(single, columns, Reduction())._replace(units=known)
 
 

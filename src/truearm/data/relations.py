@@ -33,7 +33,8 @@ from truearm.evidence.units import Reduction
 
 SUSPECT_ROWS = 1 << 16  # first rows in which an undeclared unit is looked for
 NO_ROWS = "the data have no rows; check that the first line of a file names its columns"
-_SOURCE, _CELLS = "truearm_source", "truearm_cells"
+_SOURCE, _CELLS, _ROWS = "truearm_source", "truearm_cells", "truearm_rows"
+PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
 REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
 _QUERY_COLUMNS = 64  # columns of one query: the plan of thousands takes half a minute
 _TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the text of an order may be
@@ -119,7 +120,7 @@ class Relation:
         self._check_types(columns)
         total = 0 if self._small else int(self.fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
         if total > engines.MAX_ROWS or (columns.group is not None and total > REDUCED_ROWS):
-            return self._large(self._select(columns, self._name(str(columns.arm))), columns, reduction)
+            return self._large(self._select(columns, self._name(str(columns.arm))), columns, reduction, total)
         rows = self._parsed(self._select(columns, f"{quote(str(columns.arm))}::VARCHAR"))
         labels, notes = self._check_rows(rows, columns)
         parts = [f"enum_code(TRY_CAST(arm AS ENUM({', '.join(map(literal, labels))}))) AS arm", "value"]
@@ -178,7 +179,7 @@ class Relation:
             raise bad_cell(cell, row, value)
         return labels, (unreadable_note(bad, value),) if bad else ()
 
-    def _large(self, chosen: str, columns: Columns, reduction: Reduction) -> Dataset:
+    def _large(self, chosen: str, columns: Columns, reduction: Reduction, total: int) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
         import narwhals as nw
 
@@ -192,7 +193,10 @@ class Relation:
         else:
             lazy = nw.from_native(self._native.query(_SOURCE, f"SELECT {', '.join(wanted)} FROM ({chosen})"))
         if columns.group is not None:
-            return engines.reduce_groups(lazy, columns, reduction)._replace(notes=notes)
+            query, n = lazy.to_native(), -(-total // PART_ROWS)
+            wheres = (f"SELECT * FROM {_ROWS} WHERE hash(grp) % {n} = {i}" for i in range(n))
+            parts = [nw.from_native(query.query(_ROWS, where)) for where in wheres]
+            return engines.reduce_groups(lazy, columns, reduction, parts)._replace(notes=notes)
         suspects = self._suspects_in_head(chosen, columns)
         return Dataset({}, suspects=suspects, notes=notes, counter=engines.Counter(lazy, keep=self))
 
