@@ -562,7 +562,7 @@ def test_two_races_cannot_share_a_file(tmp_path):
     process.terminate()
     process.communicate(timeout=30)
     assert second.returncode == 2
-    assert "another process is at work" in second.stderr
+    assert "another process uses run.db" in second.stderr
 
 
 def events_of(path):
