@@ -396,7 +396,7 @@ def test_workers_join_by_the_line_that_began_the_study(tmp_path):
         with pytest.raises(ServiceError, match=r"goal is 'min' there and 'max' here") as caught:
             Client(server.url, "taste", arms, token=worker, **{**options, "goal": "max"})
         assert caught.value.status == 409
-        with pytest.raises(ServiceError, match=r"arms is .* leave arms and options out to join it"):
+        with pytest.raises(ServiceError, match=r"arms is .* remove arms and options to join it"):
             Client(server.url, "taste", ["a", "c"], token=worker, **options)
         with pytest.raises(ServiceError, match=r"lease is 60.0 there and 3600.0 here"):
             Client(server.url, "taste", arms, token=worker, **{**options, "lease": 3600})

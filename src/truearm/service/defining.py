@@ -39,7 +39,10 @@ def define(arms: Sequence[str], options: Mapping[str, Any]) -> Definition:
     given = {name: value for name, value in options.items() if name in _STUDY}
     if "policy" in given:
         given["policy"] = _policy_name(given["policy"])
-    study = Study(arms, **given)
+    if given.get("contamination") == "blind":
+        msg = "contamination='blind' is not served: workers choose the order; use a number, such as 0.05"
+        raise InvalidArgument(msg, "contamination", "blind")
+    study = Study(arms, **{"contamination": 0.05, **given})  # the default of a server, also in rounds
     plain = _plain(study.problem) | {"max_pulls": study.max_pulls, "seed": study.seed}
     plain["policy"] = given.get("policy")
     sent = {name: (plain if name in given else service)[name] for name in options if name != "regularity"}
