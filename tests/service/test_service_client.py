@@ -281,7 +281,7 @@ OPTIONS = [
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
     {"policy": ta.policies.by_name("toptwo"), "goal": "min"},
-    {"rounds": np.bool_(True)},
+    {"rounds": np.bool_(True), "contamination": 0.05},  # without it a Study is blind in rounds
 ]
 
 
