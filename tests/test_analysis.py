@@ -294,13 +294,6 @@ def test_asking_only_whether_it_is_enough_gives_the_same_answer(seed, enough, me
         assert (quick >= enough) == (exact >= enough)
 
 
-@pytest.mark.parametrize("measure", [pair, fixed_pair])
-def test_repeating_every_reading_is_what_a_forecast_does(measure):
-    a, b, levels = np.arange(20.0, 60.0), np.arange(0.0, 40.0), Levels(0.45, 0.45)
-    thrice = measure(Sample.of(np.repeat(a, 3)), Sample.of(np.repeat(b, 3)), levels).log_value
-    assert measure(Sample.of(a), Sample.of(b), levels, times=3.0).log_value == pytest.approx(thrice)
-
-
 def test_readings_that_refute_eps_by_being_missing_certify_nothing():
     nan = math.nan
     for tapes in (
