@@ -8,11 +8,9 @@ import gzip
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -25,10 +23,10 @@ ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))"
 APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not
 RACED = (0, 1, 3, 4)  # whatever a second on this machine says: 2 is an error
-(SCENARIO,) = (text for kind, text in blocks(DOCS / "lab.md") if kind == "toml")
 
 SUITE = "--fail-if-worse-than old --tolerance 5% --save run.db --export-json suite.json"
 BEFORE = {  # what makes the files of a line
+    "truearm report run.db": "test -e run.db || truearm race -r 12 --save run.db ./old ./new",
     "truearm verify result.json": "truearm report run.db --json > result.json",
     "truearm verify suite.json": f"truearm race --max-time 1 --metrics json -n old ./old -n new ./new {SUITE}",
     "truearm verify found.json": "truearm analyze data.csv --arm variant --value ms --json > found.json",
@@ -90,7 +88,6 @@ def run(tmp_path):
     """Run a line in a shell, in a folder with everything, and return how it ended."""
     repository(tmp_path)
     readings(tmp_path)
-    (tmp_path / "my.toml").write_text(SCENARIO)
     (tmp_path / "data").write_text("".join(f"{n * 7 % 10}\n" for n in range(100)))
     (tmp_path / "f").write_text("x")
     for name in ("old", "new", "server-a", "server-b"):
@@ -136,20 +133,6 @@ def test_every_command_line_runs(run, page):
 def fragments(page):
     """Return the blocks of a page that need a server, a cluster or a function of the reader's."""
     return [source for kind, source in blocks(DOCS / page) if kind == "py"]
-
-
-def test_shards_of_two_engines_add(tmp_path, monkeypatch):
-    readings(tmp_path)
-    (tmp_path / "logs").rename(tmp_path / "monday")
-    shutil.copytree(tmp_path / "monday", tmp_path / "logs")
-    monkeypatch.chdir(tmp_path)
-    names = {
-        "spark_frame": pl.scan_parquet(tmp_path / "logs/*.parquet")
-    }  # another engine; tests/test_spark.py has Spark
-    for source in fragments("scale.md"):
-        exec(source, names)
-    assert names["found"].best == "A"
-    assert names["monday"].digest == names["tuesday"].digest
 
 
 def test_a_loop_moves_to_a_server(tmp_path, capsys):

@@ -136,7 +136,7 @@ def analyze(
     data = load(frame, Columns(arm, value, unit, order, round), reduction, Form.of(**form), query)
     tapes = _check_tapes(_tapes(data))
     problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
-    if problem.is_blind:
+    if asked_of.get("contamination") is not None and problem.is_blind:  # an export of a blind race may be
         msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
         raise InvalidArgument(msg, "contamination", "blind")
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
@@ -150,6 +150,8 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     if not targets.isdisjoint(asked):
         own = {name: value for name, value in own.items() if name not in (*targets, "rounds", "goal")}
     rounds = round is not None or bool(own.pop("rounds", False))
+    if own.get("contamination") == "blind" and not rounds:
+        del own["contamination"]
     return fix_options(cast("ProblemOptions", {**own, **asked}), rounds=rounds)
 
 

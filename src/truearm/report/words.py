@@ -399,7 +399,9 @@ class _Summary:
         alike = f"{'load' if self.voice.better else 'disturbance'} that treats the {self.voice.arm}s alike"
         if order == "drawn":
             return f"for any {alike}: {side}"
-        known = "ran at the same time" if order == "parallel" else "came in an order from a known seed"
+        known = {"parallel": "ran at the same time", "seed": "came in an order from a known seed"}.get(
+            order or "", "are from an export"
+        )
         return f"for any {alike}, assuming the order of a round does not matter: {self.readings} {known}"
 
     def _assumption(self) -> str:
