@@ -150,7 +150,7 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     if not targets.isdisjoint(asked):
         own = {name: value for name, value in own.items() if name not in (*targets, "rounds", "goal")}
     rounds = round is not None or bool(own.pop("rounds", False))
-    if own.get("contamination") == "blind" and not rounds:
+    if getattr(own.get("contamination"), "blind", False) and not rounds:
         del own["contamination"]
     return fix_options(cast("ProblemOptions", {**own, **asked}), rounds=rounds)
 

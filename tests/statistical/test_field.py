@@ -93,7 +93,7 @@ def by_late_tells(world, rng, *, delta=DELTA, max_pulls=150):
         out.sort(key=lambda item: item[0])
         _, pull, value = out.pop()
         study.tell(pull, value)
-    assert verify(study.result)
+    assert verify(study.result, study)
     return study.result
 
 
