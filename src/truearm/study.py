@@ -427,6 +427,8 @@ class Study:
         before = copy.copy(self._decision)
         self._decision.overlapping = True
         self._decide()
+        if self.done:  # as a stop at this moment, which the readings repeat
+            self._decision.overlapping = before.overlapping
         answer = self.policy.ask(self._decision.state)
         if not isinstance(answer, Verdict) and not self._batch:
             self._want(answer)  # the same batch again keeps workers busy
