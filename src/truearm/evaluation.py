@@ -45,7 +45,7 @@ def evaluate(
     """Score arms on items in random order until one is known to have the highest mean score on the whole list.
 
     Every arm is scored on the same items, each item once, and arms that lost are dropped. The claim is about the
-    scores as given; `contamination=` allows for a share of wrong ones (docs/evaluate.md).
+    scores as given; `contamination=` allows for a share of wrong ones (docs/extensions.md B).
 
     Parameters
     ----------

@@ -383,7 +383,7 @@ class ProblemOptions(TypedDict, total=False):
         Set when readings of different arms move together.
     score_range
         Compare the mean of scores in this range, side by side on the same items, which are the rounds
-        (docs/evaluate.md).
+        (docs/extensions.md B).
     items
         The length of the list from which items are drawn without replacement; without it they count as draws from
         a larger population.
