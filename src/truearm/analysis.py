@@ -80,6 +80,7 @@ def analyze(
     fdr: bool = False,
     tiers: bool = False,
     query: str | None = None,
+    of: int | None = None,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Find the best arm in data already there.
@@ -113,6 +114,8 @@ def analyze(
         Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
     query
         The rows to analyze, in SQL, of a database or of a file, which it calls `data`.
+    of
+        With `score_range`, the length of the list of which these are the first items of a random order.
     **options
         What is asked and assumed: delta, contamination, tolerance, quantile, goal, at_least, at_most, between and
         dependent_arms, as in `Study`. Cells without a value are missing readings and count at their worst.
@@ -128,6 +131,10 @@ def analyze(
     """
     check_names(options, AnalyzeOptions.__annotations__)
     form, asked_of = _split(options)
+    if of is not None:
+        asked_of["items"] = of
+    if asked_of.get("score_range") is not None:
+        asked_of.setdefault("contamination", 0.0)  # the claim is about the scores as given
     at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
     _check_together(design, dependent_arms=asked_of.get("dependent_arms", False))
     if round is not None:
@@ -139,8 +146,23 @@ def analyze(
     if asked_of.get("contamination") is not None and problem.is_blind:  # an export of a blind race may be
         msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
         raise InvalidArgument(msg, "contamination", "blind")
+    _check_scores(problem, tapes)
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     return _analyze(problem, data, design, asked)
+
+
+def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
+    """Raise at the first score outside of the range."""
+    if problem.score_range is None:
+        return
+    low, high = problem.score_range
+    for arm, tape in tapes.items():
+        scores = np.asarray(tape, dtype=np.float64)
+        bad = np.flatnonzero((scores < low) | (scores > high))
+        if bad.size:
+            what = f"the score {scores[bad[0]]:g} of {arm!r} on item {bad[0] + 1}"
+            msg = f"{what} is outside of score_range ({low:g}, {high:g})"
+            raise InvalidArgument(msg, "score_range", float(scores[bad[0]]))
 
 
 def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
