@@ -496,8 +496,8 @@ def test_an_ask_that_hands_out_nothing_decides_nothing():
 @pytest.mark.parametrize("seed", range(6))
 def test_an_ask_for_a_round_that_the_budget_does_not_hold_decides_nothing(seed):
     """No event tells of such an ask, so that a study which learned by it could not be verified by its log."""
-    rng, study, out = np.random.default_rng(seed), Study(["A", "B", "C"], rounds=True, max_pulls=3 * 40 + 2), []
-    log = []
+    rng, log, out = np.random.default_rng(seed), [], []
+    study = Study(["A", "B", "C"], rounds=True, contamination=0.05, max_pulls=3 * 40 + 2)
     study.log_to(log.extend)
     while not study.done:
         out += study.ask(int(rng.integers(1, 6)))

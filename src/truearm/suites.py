@@ -87,6 +87,9 @@ def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[
     if not found:
         msg = f"there is no column to compare beside {', '.join(sorted(others))}; name some in metrics"
         raise InvalidArgument(msg)
+    if absent := [name for name in found if name not in known]:
+        msg = f"metrics={absent[0]!r} is not a column; columns are {', '.join(map(repr, known))}"
+        raise InvalidArgument(msg, "metrics", absent[0])
     return found
 
 
