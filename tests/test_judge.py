@@ -402,7 +402,7 @@ def test_what_is_given_up_stays_undecided_on_endless_readings(kinds, options):
     endless = [kind * 4000 for kind in kinds]
     for leader in (0, 1):
         later = judge_of(problem, endless, leader=leader)
-        assert later.hopeless or later.refuted or later.against(1 - leader).log_value < later.log_threshold
+        assert later.is_hopeless or later.against(1 - leader).log_value < later.log_threshold
 
 
 def test_no_level_is_hopeless_before_the_first_pull():
@@ -420,7 +420,7 @@ def test_a_level_that_only_rounding_leaves_is_none(quantile, goal):
     promise = Contamination(round(min(quantile, 1 - quantile), 2), "malicious")
     problem = Problem(arms=("A", "B"), quantile=quantile, goal=goal, contamination=promise)
     tapes = {"A": np.arange(300.0), "B": np.arange(300.0) + 200}
-    assert Judge.of(problem, []).hopeless
+    assert Judge.of(problem, []).is_hopeless
     for design in ("sequential", "fixed"):
         found = analyze(tapes, quantile=quantile, goal=goal, contamination=promise, design=design, control="A")
         assert found.status is Status.INDISTINGUISHABLE
