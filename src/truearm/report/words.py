@@ -397,12 +397,20 @@ class _Summary:
         order = (self.result.conditions or {}).get("order")
         side = f"{self.readings} were side by side in random order"
         alike = f"{'load' if self.voice.better else 'disturbance'} that treats the {self.voice.arm}s alike"
+        parts = ["the order of a round does not matter"] * (order != "drawn") + self._transitivity()
+        alike += f", assuming {join(parts)}" * bool(parts)
         if order == "drawn":
             return f"for any {alike}: {side}"
         known = {"parallel": "ran at the same time", "seed": "came in an order from a known seed"}.get(
             order or "", "are from an export"
         )
-        return f"for any {alike}, assuming the order of a round does not matter: {self.readings} {known}"
+        return f"for any {alike}: {self.readings} {known}"
+
+    def _transitivity(self) -> list[str]:
+        """Return what is assumed where an arm was rejected by another one than the best (extensions E1)."""
+        if self.problem.target != "wins" or not is_handed_on(self.result):
+            return []
+        return [f"one {self.voice.arm} wins at least half of the rounds against every other"]
 
     def _assumption(self) -> str:
         """Return what is assumed, in a phrase."""
@@ -413,8 +421,7 @@ class _Summary:
             parts = [kind if declared.eps else "the scores are as given"]
         if self.result.certificate.estimated:
             parts.append("the estimator errs by no more than its radius and bias")
-        if self.problem.target == "wins" and is_handed_on(self.result):
-            parts.append(f"one {self.voice.arm} wins at least half of the rounds against every other")
+        parts += self._transitivity()
         if self.result.design == "fixed":
             parts.append(f"the number of {self.readings} was fixed in advance")
         return join(parts)
@@ -447,8 +454,8 @@ class _Summary:
 
     def _separation(self) -> Parts:
         if self.problem.target == "wins":
-            assumption = f"bad {self.readings} do not change which {self.voice.arm} wins more rounds"
-            sure = f"{self.sure}, {self._under()}assuming {assumption}."
+            unbiased = f"bad {self.readings} do not change which {self.voice.arm} wins more rounds"
+            sure = f"{self.sure}, {self._under()}assuming {join([unbiased, *self._transitivity()])}."
         else:
             estimator = " and the estimator errs by no more than its radius and bias"
             sure = (
