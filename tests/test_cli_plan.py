@@ -79,7 +79,7 @@ def test_mistakes_end_with_two(words, message):
 def test_a_pilot_leaves_the_papers_algorithms_no_part(tmp_path):
     (tmp_path / "pilot.json").write_text(json.dumps({"A": [1, 2, 3, 4], "B": [1, 1, 1, 1]}))
     told = " ".join(truearm("plan", "--pilot", tmp_path / "pilot.json").stdout.split())
-    assert "The paper's Algorithms 1 and 3 need to be told how regular the laws are" in told
+    assert "The paper's Algorithms 1 and 3 need to know how regular the laws are" in told
     assert told.count("Algorithm") == 1  # no rows of a table that say nothing
 
 

@@ -240,7 +240,7 @@ def test_nothing_shown_of_a_command_that_is_excluded_includes_equality(race):
 
 def test_a_ratio_to_a_reference_that_is_beaten_says_so_too(race):
     words = ("--metric", "stdout", "--goal", "min", "--fail-if-worse-than", "old", "-n", "old", "echo 2")
-    found = race(*words, "-n", "new", "echo 1.5", "-n", "odd", "echo 3")
+    found = race(*words, "--contamination", "0.05", "-n", "new", "echo 1.5", "-n", "odd", "echo 3")
     assert re.search(r"^new .* 0\.75 \((at most|[\d.]+ to) 0\.75\) +best$", found.out, re.MULTILINE)
 
 
@@ -313,6 +313,8 @@ def test_what_is_still_needed_is_told_of_a_race_that_ended_early(race):
         "stdout",
         "--goal",
         "min",
+        "--contamination",
+        "0.05",
         "-r",
         "40",
         "-n",
