@@ -261,6 +261,7 @@ def _kinds() -> dict[str, Any]:
         "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
         "target": Literal["quantile", "share", "wins", "estimate"],
         **{key: asked[key] for key in OF_PROBLEM},
+        "contamination": asked["contamination"] | Literal["blind"],
         "doubts": list[alarm],  # type: ignore[valid-type]
         "alarms": list[alarm],  # type: ignore[valid-type]
         "assumptions": list[str],

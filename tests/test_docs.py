@@ -38,7 +38,7 @@ def run_python(source, names, path):
         return
     session = doctest.DocTestParser().get_doctest(source, names, path.stem, str(path), 0)
     session.globs, told = names, []
-    doctest.DocTestRunner(optionflags=FLAGS).run(session, out=told.append, clear_globs=False)
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(session, out=told.append, clear_globs=False)
     assert not told, "".join(told)
 
 

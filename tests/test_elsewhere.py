@@ -8,6 +8,8 @@ import pytest
 # What Windows lacks is removed after the standard library took its own choice of it, because ours comes later.
 WINDOWS = """
 import importlib.abc, os, select, shutil, signal, sqlite3, subprocess, sys, tempfile, threading
+import platformdirs, warnings  # platformdirs chooses by sys.platform
+warnings.filterwarnings('ignore', message='only soft file lock')  # on Windows filelock has its own
 ABSENT = {"fcntl", "resource", "termios", "pwd", "grp", "pty", "tty", "posix_ipc", "syslog"}
 class Blocked(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
