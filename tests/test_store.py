@@ -141,8 +141,9 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
 
 
 def test_a_single_event_instead_of_a_list_is_told_so(store):
-    with pytest.raises(InvalidArgument, match="takes a list"):
-        store.append(Reading(1, "A", 1.0))
+    for event in (Reading(1, "A", 1.0), Stopped()):
+        with pytest.raises(InvalidArgument, match="takes a list"):
+            store.append(event)
 
 
 def test_the_definition_is_checked_for_nul(tmp_path):

@@ -645,6 +645,9 @@ class Store:
         after
             The last position the writer knows; if the log has grown since, nothing is written.
         """
+        if isinstance(events, Event):  # a tuple itself: an empty one would be lost
+            msg = f"append takes a list of events, but got {events!r:.80}; write [event]"
+            raise InvalidArgument(msg, "events", events)
         texts = [to_text(event) for event in events]
         if not self.created:
             self._row(0)
