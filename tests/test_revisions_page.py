@@ -26,7 +26,7 @@ def shell(lines, folder, cache):
 def test_the_walk_says_what_the_page_says(tmp_path):
     said = shell(FIRST, tmp_path, tmp_path / "cache")
     assert "v2 is fastest: " in said
-    assert "95% sure, for any load that treats all commands alike" in said
+    assert "95% sure, for any load that treats the commands alike" in said
     said = shell(SECOND, tmp_path / "counting", tmp_path / "cache")
     assert "FAIL: working tree is worse than HEAD by more than 2%." in said
     assert said.endswith("exit code 1")

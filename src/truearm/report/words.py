@@ -1070,8 +1070,9 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
         yield _Note(f"{names(list(few))} {has} {plural(most, 'reading')}{each}: too few to decide anything.")
     if result.coarse:
         yield _Note(_wide_buckets(result))
+    is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a winner's summary says it
     yield (
-        _Note("Valid if the number of readings of every arm was chosen in advance (fixed design).", False)
+        _Note("Valid if the number of readings of every arm was chosen in advance (fixed design).", is_unsaid)
         if result.design == "fixed"
         else _Note("Valid no matter how often the data were looked at (sequential design).", False)
     )
