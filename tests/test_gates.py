@@ -24,12 +24,12 @@ from truearm.policies.paired import Paired
 ROUNDS = 3000
 
 
-def guarded(means, seed, *, noise=0.05, guard="old", rounds=ROUNDS, **setting):
+def guarded(means, seed, *, noise=0.05, guard="old", rounds=ROUNDS, contamination=0.05):
     """Return the study of a gate on these run times, with normal noise in each."""
     arms = ["old", *(f"new{i}" for i in range(1, len(means)))]
     rng = np.random.default_rng(seed)
     tapes = {arm: mean * (1 + noise * rng.normal(size=rounds)) for arm, mean in zip(arms, means, strict=True)}
-    study = Study(arms, goal="min", rounds=True, policy=Paired(guard=guard), **setting)
+    study = Study(arms, goal="min", rounds=True, policy=Paired(guard=guard), contamination=contamination)
     done = dict.fromkeys(arms, 0)
     while counts := study.ask_counts():
         if max(done[arm] + n for arm, n in counts.items()) > rounds:
