@@ -216,7 +216,7 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
     limit = asked.timeout if is_time else None
     handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     in_rounds = asked.rounds and len(setting.commands) > 1
-    automatic = "blind" if in_rounds else 0.05
+    automatic = "blind" if in_rounds and gate is None else 0.05  # a gate gives up early only at an eps (E6)
     problem = Problem.of(
         setting.arms,
         # a gate splits its error probability over the comparisons; in rounds the policy does that
