@@ -96,7 +96,7 @@ def test_the_command_line_works(tmp_path):
     assert found.returncode == 0, found.stderr
     assert (tmp_path / "x.html").read_text().startswith("<!DOCTYPE html>")
     timed = command("time", "pass", "-r", "2")
-    assert "pass takes " in timed.stdout, timed.stderr
+    assert "pass: observed median " in timed.stdout, timed.stderr
 
 
 @pytest.mark.parametrize("words", [("true", "false"), ("--rev", ".", "--rev", "HEAD", "--", "true")])
