@@ -224,7 +224,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
 
     A round runs every command that is left once, in random order: a load that changes meets all of them alike.
-    Each run may be disturbed with a chance of 5% without spoiling the answer (--contamination). Commands run
+    Load that treats the commands alike does not spoil the answer (--contamination). Commands run
     without a shell unless one of them uses shell syntax; then all run through the same shell.
 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful.
