@@ -14,7 +14,7 @@ import lowest  # noqa: E402 - after the path
 def test_every_requirement_has_a_lowest_version():
     base, extras = lowest.wanted()
     assert "numpy==1.26.0" in base
-    assert "litestar==2.25" in extras
+    assert "litestar==2.25.0" in extras
     assert all("==" in one for one in [*base, *extras])
 
 

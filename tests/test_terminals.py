@@ -195,7 +195,8 @@ def check_cursor(seed, cases):
 def test_a_terminal_says_early_that_commands_are_nearly_equal():
     """Each command wins every other round, by one in a hundred: the line comes up while the race goes on."""
     one, other = (f"echo $((100 + (TRUEARM_ITERATION + {i}) % 2))" for i in range(2))
-    words = ("race", "--metric", "stdout", "--goal", "min", "-n", "one", one, "-n", "other", other)
+    limits = ("--contamination", "5%", "--max-time", "60")
+    words = ("race", "--metric", "stdout", "--goal", "min", *limits, "-n", "one", one, "-n", "other", other)
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm"

