@@ -1,19 +1,31 @@
-"""The real entry point, as a shell and a terminal see it."""
+"""The command line as a shell and a terminal see it."""
 
 import contextlib
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
+
+from click.testing import CliRunner
+
+from truearm.cli import main
 
 TRUEARM = str(Path(sys.executable).with_name("truearm"))
 
 
-def truearm(*words, env=None, **more):
-    """Run a command line to its end."""
-    told = {**os.environ, **(env or {})}
-    command = [TRUEARM, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=told, **more)
+class Ended(NamedTuple):
+    """What a command line left behind, by the names of `subprocess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def truearm(*words, env=None, cwd=".", **more):
+    """Run a command line to its end, in this process: a start of Python costs more than most tests."""
+    with contextlib.chdir(cwd):
+        found = CliRunner().invoke(main, list(map(str, words)), env=env, catch_exceptions=False, **more)
+    return Ended(found.exit_code, found.stdout, found.stderr)
 
 
 def received(terminal):

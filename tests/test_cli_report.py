@@ -95,7 +95,10 @@ def test_every_help_begins_with_an_example(verb):
 
 def test_the_database_of_a_server_is_known_as_such(tmp_path):
     pytest.importorskip("uvicorn")  # of the extra `serve`
-    truearm("serve", "--database", "s.db", "--new-token", "admin", cwd=tmp_path)
+    subprocess.run(
+        [TRUEARM, "serve", "--database", "s.db", "--new-token", "admin"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
     for words in (("report", "s.db"), ("verify", "s.db"), ("race", "--resume", "s.db")):
         found = truearm(*words, cwd=tmp_path)
         assert found.returncode == 2

@@ -36,7 +36,7 @@ STRANGER = {"XDG_STATE_HOME": "/dev/null/state"}
 
 
 def race(*words, cwd, env=None):
-    return truearm("race", *words, stdin=subprocess.DEVNULL, cwd=cwd, env=env)
+    return truearm("race", *words, cwd=cwd, env=env)
 
 
 @pytest.fixture(scope="module")

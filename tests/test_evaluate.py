@@ -120,8 +120,8 @@ def test_a_killed_evaluation_continues_where_it_was(tmp_path):
         "        if len(count) == 40: os.kill(os.getpid(), signal.SIGKILL)\n"
         "        return float(item % right != 0)\n"
         "    return f\n"
-        "arms = {'A': score('A', 50), 'B': score('B', 2)}\n"
-        "r = ta.evaluate(arms, range(400), store='run.db', progress=False, workers=1)\n"
+        "arms = {'A': score('A', 50), 'B': score('B', 3)}\n"
+        "r = ta.evaluate(arms, range(400), store='run.db', progress=False, workers=1, seed=1)\n"
         "print(r.best, r.items.scored)\n"
     )
 
