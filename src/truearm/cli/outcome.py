@@ -11,7 +11,7 @@ import click
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
-from truearm.claims.gates import is_gate_given_up, is_hidden, worse_than
+from truearm.claims.gates import is_gate_given_up, worse_than
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
@@ -82,20 +82,15 @@ class Outcome:
         return voice._replace(options=True, elapsed=spent)
 
     @property
-    def verdicts(self) -> list[str]:
-        """What the gate says."""
+    def verdict(self) -> str:
+        """What the gate says; "" without one."""
         if self.gate is None:
-            return []
-        found = [words.gate(self.result, self.gate, self.worse, self.voice, final=self.is_final)]
-        if not self.worse and is_hidden(self.result):
-            base = name_of(self.gate)
-            found.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
-        return found
+            return ""
+        return words.gate(self.result, self.gate, self.worse, self.voice, final=self.is_final)
 
-    @property
-    def sentences(self) -> str:
-        """The verdict of the gate and the answer, without the table."""
-        return "\n".join([*self.verdicts, words.summarize(self.result, voice=self.voice)])
+    def lines(self, *, verbose: bool = False) -> list[str]:
+        """Return the verdict of the gate and the answer, without the table."""
+        return words.lines(self.result, voice=self.voice, verbose=verbose, verdict=self.verdict)
 
     def rows(self) -> list[tables.Row]:
         """Return the table of commands."""
@@ -123,20 +118,18 @@ class Outcome:
         return {
             "json": self.document,
             "csv": lambda: csv_text(self.result, self.hyperfine()),
-            "markdown": lambda: tables.markdown(self.rows(), self.sentences),
-            "html": lambda: html_page(self.result, self.tapes, self.display_unit, self.setting.metric),
+            "markdown": lambda: tables.markdown(self.rows(), "\n".join(self.lines())),
+            "html": lambda: html_page(
+                self.result, self.tapes, self.display_unit, self.setting.metric, verdict=self.verdict
+            ),
         }
 
     def text(self, *, err: bool = False) -> str:
         """Return what a person reads, on standard output or standard error."""
         result, screen = self.result, Screen.here(err=err)
-        failed = {"fg": "red", "bold": True} if self.worse else {}
-        answer = [
-            "\n".join(screen.wrap(line, **failed) for line in self.verdicts),
-            screen.answer(words.lines(result, voice=self.voice, verbose=self.verbose), result),
-        ]
+        answer = [screen.answer(self.lines(verbose=self.verbose), result, failed=bool(self.worse))]
         rest = [
-            screen.table(self.rows(), result, ratios(result, self.reference)),
+            screen.table(self.rows(), result, ratios(result, self.reference), self.display_unit),
             tables.table(rows) if (rows := tables.control_rows(result)) else "",
         ]
         if self.verbose:
@@ -147,11 +140,11 @@ class Outcome:
         return screen.arrange(answer, rest)
 
 
-def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None) -> str:
+def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None, *, verdict: str = "") -> str:
     """Return the report as a page."""
     from truearm.report.pages import page  # a race that writes no page starts without it
 
-    return page(result, tapes, unit=unit, metric=metric)
+    return page(result, tapes, unit=unit, metric=metric, verdict=verdict)
 
 
 def write_exports(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
@@ -185,12 +178,11 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if undecided and not (outcome.ended or outcome.is_final):
         yield "Interrupted."
     if undecided and outcome.default_limit is not None:
-        yield f"Stopped after {number(outcome.default_limit / 60)} minutes; --max-time allows more."
+        yield f"--max-time allows more than {number(outcome.default_limit / 60)} minutes."
     if outcome.stopped is not None:
         hooked = {"prepare", "conclude"} & set(setting.hooks)
         around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
         yield f"Time was up: a run of {name_of(outcome.stopped)}{around} was stopped, without a reading{remedy}."
-    yield from _about_names(setting)
     if undecided and not result.ties:
         yield from _forecast(outcome)
     yield from _about_shell(outcome)
@@ -211,16 +203,6 @@ def where_saved(name: str, limits: str | None) -> str:
     if limits is None:
         return f"All readings are in {name_of(name)}."
     return f"All readings are in {name_of(name)}; continue with: truearm race --resume {name_of(name)}{limits}"
-
-
-def _about_names(setting: Setting) -> Iterator[str]:
-    """Say which commands have names if others have none: a name may have been meant for another one."""
-    commands = setting.commands
-    named = [command for command in commands if command.name != command.text and not command.parameters]
-    if len(named) < len(commands) and not any(command.cwd for command in commands):
-        for command in named:
-            names = f"{name_of(command.name)} is the name of {name_of(command.text)}"
-            yield f"{names}: -n names commands in their order."
 
 
 def _forecast(outcome: Outcome) -> Iterator[str]:
@@ -261,7 +243,6 @@ def _about_outliers(outcome: Outcome) -> Iterator[str]:
 def _about_shell(outcome: Outcome) -> Iterator[str]:
     commands, cost = outcome.setting.commands, outcome.shell_cost
     if commands[0].shell is None:
-        yield "Commands ran without a shell."
         return
     took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
     yield f"Commands ran through {name_of(commands[0].shell)}{took}."

@@ -254,7 +254,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     best = check_name(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
     notice = outcome.is_final and not outcome.result.alarms
-    if asked.github_summary and (line := gates.annotation(code, outcome.sentences, notice=notice)):
+    if asked.github_summary and (line := gates.annotation(code, "\n".join(outcome.lines()), notice=notice)):
         click.echo(line, err=True)
     ctx.exit(exports.code(code))
 

@@ -14,6 +14,7 @@ from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Result
 from truearm.report import tables
+from truearm.report.numbers import PLAIN_UNIT, Unit
 
 _MAX_WIDTH = 100  # columns of a paragraph
 _MIN_CHART, _MAX_CHART = 16, 40  # columns
@@ -66,32 +67,35 @@ class Screen(NamedTuple):
         item = partial(fill, width=width, break_on_hyphens=False, initial_indent="- ", subsequent_indent="  ")
         return "\n".join(map(item, lines))
 
-    def answer(self, lines: Sequence[str], result: Result) -> str:
+    def answer(self, lines: Sequence[str], result: Result, *, failed: bool = False) -> str:
         """Return the lines of an answer, the first of which stands out."""
-        color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
+        bad = failed or result.status is Status.DOUBTFUL
+        color = "red" if bad else "green" if result.status in DECIDED else "yellow"
         style = {"fg": color, "bold": True} if self.terminal else {}
         return "\n".join((self.wrap(lines[0], **style), *map(self.wrap, lines[1:])))
 
-    def table(self, rows: Sequence[tables.Row], result: Result, ratios: Sequence[Ratio]) -> str:
+    def table(
+        self, rows: Sequence[tables.Row], result: Result, ratios: Sequence[Ratio], unit: Unit = PLAIN_UNIT
+    ) -> str:
         """Return the table of a race; on a terminal it fits, and intervals are drawn where there is room."""
         words = len(rows) > 2  # one command alone has no standing
         if not self.terminal:
             return tables.table(rows, words=words)
-        lines = self._add_chart(tables.table(rows, self.width, words=words).split("\n"), result, ratios)
+        lines = self._add_chart(tables.table(rows, self.width, words=words).split("\n"), result, ratios, unit)
         body = [
             self.paint(line, **_STYLES.get(row.standing, {}))
             for line, row in zip(lines[1:], rows[1:], strict=True)
         ]
         return "\n".join((self.paint(lines[0], dim=True), *body))
 
-    def _add_chart(self, lines: Sequence[str], result: Result, ratios: Sequence[Ratio]) -> list[str]:
+    def _add_chart(self, lines: Sequence[str], result: Result, ratios: Sequence[Ratio], unit: Unit) -> list[str]:
         taken = max(map(len, lines)) + 2
         room = min(_MAX_CHART, self.width - taken)
-        if room < _MIN_CHART or len(lines) > _MAX_CHART_ROWS:
+        if room < _MIN_CHART or not 2 < len(lines) <= _MAX_CHART_ROWS:
             return list(lines)
         plain = "utf" not in (sys.stdout.encoding or "").lower()
         mark = 1.0 if result.problem.rounds else None
-        chart = tables.draw_spans(tables.spans(result, ratios), room, mark=mark, plain=plain)
+        chart = tables.draw_spans(tables.spans(result, ratios, unit), room, mark=mark, plain=plain)
         if not chart:
             return list(lines)
         return [f"{line.ljust(taken)}{drawn}".rstrip() for line, drawn in zip(lines, chart, strict=True)]

@@ -110,7 +110,7 @@ def _text(result: SuiteResult) -> str:
 def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:
     undecided = result.status == "undecided"
     if undecided and late and asked.max_time is None and asked.limit is not None:
-        yield f"Stopped after {number(asked.limit / 60)} minutes; --max-time allows more."
+        yield f"--max-time allows more than {number(asked.limit / 60)} minutes."
     elif undecided and not late and result.rounds + result.uncounted < (asked.most or math.inf):
         yield "Interrupted."
     readings = [event for event in race.study.events() if isinstance(event, Reading)]

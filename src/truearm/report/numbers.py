@@ -127,7 +127,7 @@ def points(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 2) -> st
 
 def breakdown_percent(point: float) -> str:
     """Return a breakdown point, rounded down; at one half nothing more is claimed."""
-    return percent(min(point, 0.5), ROUND_FLOOR)
+    return percent(min(point, 0.5), ROUND_FLOOR, 2)
 
 
 def quantile_name(quantile: float) -> str:

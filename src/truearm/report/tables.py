@@ -195,7 +195,7 @@ def place_cell(place: Place) -> str:
 
 def point_cell(point: float | None) -> str:
     """Return a breakdown point, rounded down."""
-    return "-" if point is None else percent(point, ROUND_FLOOR)
+    return "-" if point is None else percent(point, ROUND_FLOOR, 2)
 
 
 def suite_rows(result: SuiteResult) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from truearm.claims.analysis import Analysis
 from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
-from truearm.claims.gates import is_meaningless
+from truearm.claims.gates import is_hidden, is_meaningless
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Arm, Control, Lead, Result
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
@@ -93,7 +93,9 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
     return voice._replace(arm=arm, unit=unit)
 
 
-def summarize(result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True) -> str:
+def summarize(
+    result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True, verdict: str = ""
+) -> str:
     """Return the summary of a result, a line for each part.
 
     Parameters
@@ -104,24 +106,34 @@ def summarize(result: Result, *, voice: Voice | None = None, verbose: bool = Fal
         Add what the answer means exactly, and what else is known.
     alarms
         Whether alarms are part of it; pages show them apart.
+    verdict
+        What a gate says; it comes first.
     """
-    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms))
+    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms, verdict=verdict))
 
 
-def lines(result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True) -> list[str]:
+def lines(
+    result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True, verdict: str = ""
+) -> list[str]:
     """Return the lines of the summary, the answer first."""
     if voice is None:
         timed = (result.conditions or {}).get("process") in ("fresh", "shared")
         voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else PLAIN
-    said = _Summary(result, voice)
-    answer, support, details = said.parts()
-    effort = said.effort()
-    notes = []
-    if isinstance(result, Analysis):
-        notes = [note.text for note in _notes(result, voice) if verbose or note.matters]
-    shown = [*([support] if support else []), [effort] if result.total else [], notes, details if verbose else []]
-    told = said.alarms(verbose=verbose) if alarms else []
-    return [" ".join(answer), *(" ".join(part) for part in shown if part), *told]
+    summary = _Summary(result, voice)
+    answer, support = summary.parts()
+    if verdict and result.problem.handicap is not None and result.status is not Status.DOUBTFUL:
+        answer = answer[1:]  # the verdict says it
+    notes = _notes(result, voice) if isinstance(result, Analysis) else ()
+    parts = [
+        [verdict],
+        answer,
+        support,
+        [summary.effort()] if result.total else [],
+        [note.text for note in notes if verbose or note.matters],
+        summary.details() if verbose else [],
+    ]
+    found = [" ".join(filter(None, part)) for part in parts]
+    return [*filter(None, found), *(summary.alarms(verbose=verbose) if alarms else ())]
 
 
 def standing(result: Result, arm: str, *, by: bool = False) -> str:
@@ -194,15 +206,15 @@ def assuming(contamination: Contamination | None, reading: str = "reading") -> s
     share = percent(contamination.eps, ROUND_FLOOR)  # assume no more than was allowed for
     if contamination.adversary is Adversary.MALICIOUS:
         return f"at most {share} of the {reading}s are bad, even if an adversary picks which"
-    sees = ", even if their values are chosen knowing the true ones"
+    sees = ", even if the bad values are chosen by an adversary that sees the true ones"
     return (
         f"each {reading} has at most a {share} chance of being bad"
         f"{sees * (contamination.adversary is Adversary.PRESCIENT)}"
     )
 
 
-Parts = tuple[list[str], list[str], list[str]]
-"""Sentences of the answer, of its support, and details."""
+Parts = tuple[list[str], list[str]]
+"""Sentences of the answer, and of what it rests on."""
 
 
 class _Summary:
@@ -216,22 +228,23 @@ class _Summary:
     def parts(self) -> Parts:
         result = self.result
         if not result.total:
-            return [self._without_readings()], [], []
+            return [self._without_readings()], []
         if len(self.problem.arms) == 1:
             return self._only_arm()
         if result.status is Status.DOUBTFUL:
-            looks = f"{name_of(result.leader)} looks best." if result.leader is not None else ""
-            return ["Doubtful, so nothing is certified.", *self.doubts()], [looks] * bool(looks), []
+            looks = "" if result.leader is None else f"{name_of(result.leader)} looks best."
+            return ["Doubtful, so nothing is certified.", *self.doubts()], [looks]
         if result.control is not None:
             return self._against_control(result.control)
         return self._decision()
 
     def _decision(self) -> Parts:
         if self.result.best is None and self.result.ties:
-            return self._all_the_same(), [], []
+            return self._all_the_same(), []
         match self.result.status:
             case Status.CERTIFIED:
-                return self._certificate()
+                no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
+                return [self._head()], [f"{self.sure}{no_better}, {self._basis()}.", self._breakdown()]
             case Status.TOLERABLE:
                 return self._tolerable()
             case Status.SEPARATED:
@@ -240,25 +253,40 @@ class _Summary:
                 return self._indistinguishable()
         return self._open()
 
-    # The effort, alarms and doubts
+    # The effort, details, alarms and doubts
 
     def effort(self) -> str:
         """Return how much was measured."""
         result = self.result
-        total = plural(result.total, self.voice.reading)
         if result.items is not None:
             of = "" if result.items.all is None else f" of {count(result.items.all)}"
             return f"{count(result.items.scored)}{of} items scored."
-        rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds and result.total else ""
+        rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds else ""
         units = getattr(result, "units", None)
         each = "" if units is None else f", one per {name_of(units.name)}"
         took = "" if self.voice.elapsed is None else f", {seconds(self.voice.elapsed)}"
         shared = (
             " Timed in one process, because a function could not be imported by another: the hash seed and the "
             "memory layout are part of the answer."
-        )
-        is_shared = (result.conditions or {}).get("process") == "shared"
-        return f"{rounds}{total}{each}{took}.{shared * is_shared}"
+        ) * ((result.conditions or {}).get("process") == "shared")
+        return f"{rounds}{plural(result.total, self.voice.reading)}{each}{took}.{shared}"
+
+    def details(self) -> list[str]:
+        """Return what exactly is certified in rounds, or the deviation of the only arm."""
+        result, problem = self.result, self.problem
+        if len(problem.arms) == 1 and math.isfinite(result.arms[0].mad_high):
+            arm, unit = result.arms[0], self.voice.unit
+            low, high = ends(arm.mad_low, arm.mad_high, unit=unit)
+            deviation = f"The median absolute deviation is {self.voice.measure(arm.mad)}"
+            return [f"{deviation}, the true one between {low} and {unit.attach(high)}."]
+        tolerant = result.status is Status.TOLERABLE and problem.handicap is None
+        if problem.target != "wins" or result.best is None or tolerant:
+            return []
+        rivals = [name_of(arm) for arm in problem.arms if arm != result.best]
+        against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
+        counted = ", which counts as worse than it is," * (problem.handicap is not None)
+        best = name_of(result.best or "")
+        return [f"Certified: {best}{counted} wins more than half of the rounds against {against}."]
 
     def alarms(self, *, verbose: bool) -> list[str]:
         """Return the warnings, a line each."""
@@ -270,9 +298,8 @@ class _Summary:
 
     def _first(self, alarms: Sequence[Alarm], noun: str, *, verbose: bool = False) -> list[str]:
         """Return the first alarm of each kind, and how many there are besides; all with `verbose`."""
-        shown = (
-            list(alarms) if verbose else list({a.kind: a for a in reversed(alarms)}.values())[::-1][:_MAX_ALARMS]
-        )
+        kinds = {a.kind: a for a in reversed(alarms)}
+        shown = list(alarms) if verbose else list(kinds.values())[::-1][:_MAX_ALARMS]
         more = len(alarms) - len(shown)
         said = [alarm(a, self.problem, self.voice) for a in shown]
         return [*said[:-1], f"{said[-1]} {count(more)} more {noun}{'s' * (more > 1)}."] if more else said
@@ -287,39 +314,26 @@ class _Summary:
         return f"No readings yet: which of {names(self.problem.arms)} has the {self._goal()} is unknown."
 
     def _hopeless(self) -> str:
-        eps = percent(self.problem.contamination.eps) if self.problem.contamination else "this many"
         return (
-            f"No winner: if an adversary may pick {eps} of the {self.readings} and change them, no number of "
-            f"{self.readings} shows which of {names(self.result.candidates)} has the {self._goal()}. Allow for "
-            "fewer bad ones."
+            f"No winner: if an adversary may pick {percent(self.problem.declared.eps)} of the {self.readings} and "
+            f"change them, no number of {self.readings} shows which of {names(self.result.candidates)} has the "
+            f"{self._goal()}. Allow for fewer bad ones."
         )
 
     def _only_arm(self) -> Parts:
-        arm, voice, problem = self.result.arms[0], self.voice, self.problem
+        arm, problem, total = self.result.arms[0], self.problem, plural(self.result.total, self.voice.reading)
         name = target_name(problem)
         if arm.n and is_unmeasured(arm, problem):
-            total = plural(arm.n, voice.reading)
-            return [f"{name_of(arm.name)} has no {name}: half or more of {total} timed out or failed."], [], []
+            return [f"{name_of(arm.name)} has no {name}: half or more of {total} timed out or failed."], []
         answer = f"{name_of(arm.name)}: observed {name} {self._interval(arm)}."
         if self.result.status is Status.DOUBTFUL:
-            return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts(), []
+            return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts()
         if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
-            few = f"{plural(arm.n, voice.reading)} {'does' if arm.n == 1 else 'do'}"
-            return [answer, f"{few} not bound the true one."], [], []
-        declared = problem.contamination or Contamination(0.0)
-        how = (
-            f"and that the number of {self.readings} was fixed in advance"
-            if self.result.design == "fixed"
-            else "no matter when you stop"
-        )
-        details = []
-        if math.isfinite(arm.mad_high):
-            low, high = ends(arm.mad_low, arm.mad_high, unit=voice.unit)
-            details.append(
-                f"The median absolute deviation is {voice.measure(arm.mad)}, the true one between {low} and "
-                f"{voice.unit.attach(high)}."
-            )
-        return [answer], [f"{self.sure}, assuming {assuming(declared, voice.reading)}; {how}."], details
+            return [answer, f"{total} {'does' if arm.n == 1 else 'do'} not bound the true one."], []
+        how = "no matter when you stop"
+        if self.result.design == "fixed":
+            how = f"and that the number of {self.readings} was fixed in advance"
+        return [answer], [f"{self.sure}, assuming {assuming(problem.declared, self.voice.reading)}; {how}."]
 
     def _interval(self, arm: Arm) -> str:
         """Return the observed value and where the true one is."""
@@ -350,14 +364,15 @@ class _Summary:
         highest, lowest = ("largest", "smallest") if self.problem.target == "share" else ("highest", "lowest")
         return f"{highest if self.problem.goal == 'max' else lowest} {name}"
 
-    def _is_best(self, seen: str = "") -> str:
-        """Return the predicate of the best arm: is fastest, or has the highest median."""
+    def _is_best(self, seen: str = "", verb: str = "") -> str:
+        """Return the predicate of the best arm: is fastest, or has the highest median; "be" after "may"."""
+        has, is_ = ("have", "be") if verb else ("has", "is")
         if self.problem.target == "wins":
-            return f"is {self.voice.best or 'best'}"
+            return f"{is_} {self.voice.best or 'best'}"
         if not self.voice.best or self.problem.target == "share":
-            return f"has the {self._goal(seen)}"
+            return f"{has} the {self._goal(seen)}"
         level = "" if self.problem.quantile == 0.5 else f" at the {target_name(self.problem)}"
-        return f"is {self.voice.best}{level}"
+        return f"{is_} {self.voice.best}{level}"
 
     # Certified, separated, tolerable
 
@@ -369,15 +384,14 @@ class _Summary:
         alike = (*result.ties, *result.may_tie)  # how far apart these are is not known
         near = [x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)]
         best = names([result.best or "", *result.ties])
-        seen = seen or "observed " * bool(result.ties)
         head = f"{best} {self._is_best(seen)}"
         if result.ties:
-            head = f"{best} tie for {self._is_best(seen).removeprefix('has ').removeprefix('is ')}"
-        told = self._leads(near)
+            head = f"{best} tie for {self._is_best('observed ').removeprefix('has ').removeprefix('is ')}"
+        leads = self._leads(near)
         lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
         late = f"; {names(lost)} timed out or failed too often" if lost else ""
         tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
-        return f"{head}{': ' * bool(told)}{told}{late}.{tie}"
+        return f"{head}{': ' * bool(leads)}{leads}{late}.{tie}"
 
     def _leads(self, leads: Sequence[Lead]) -> str:
         nearest = sorted(leads, key=lambda lead: lead.observed)[:_MAX_RIVALS]
@@ -385,115 +399,73 @@ class _Summary:
         rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
         return join([lead(one, self.problem, self.voice) for one in nearest]) + rest * (more > 0)
 
-    def _certificate(self) -> Parts:
-        no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
-        support = [f"{self.sure}{no_better}, {self._basis()}.", self._breakdown()]
-        return [self._head()], [sentence for sentence in support if sentence], self._meaning()
-
     def _basis(self) -> str:
         """Return what an answer rests on, after "95% sure,"."""
-        if not self.problem.is_blind:
-            return f"{self._under()}assuming {self._assumption()}"
+        problem, arms = self.problem, f"{self.voice.arm}s"
+        alike = f"for any {'load' if self.voice.better else 'disturbance'} that treats the {arms} alike"
         order = (self.result.conditions or {}).get("order")
-        side = f"{self.readings} were side by side in random order"
-        alike = f"{'load' if self.voice.better else 'disturbance'} that treats the {self.voice.arm}s alike"
-        parts = ["the order of a round does not matter"] * (order != "drawn") + self._transitivity()
-        alike += f", assuming {join(parts)}" * bool(parts)
-        if order == "drawn":
-            return f"for any {alike}: {side}"
-        known = {"parallel": "ran at the same time", "seed": "came in an order from a known seed"}.get(
-            order or "", "are from an export"
-        )
-        return f"for any {alike}: {self.readings} {known}"
-
-    def _transitivity(self) -> list[str]:
-        """Return what is assumed where an arm was rejected by another one than the best (extensions E1)."""
-        if self.problem.target != "wins" or not is_handed_on(self.result):
-            return []
-        return [f"one {self.voice.arm} wins at least half of the rounds against every other"]
-
-    def _assumption(self) -> str:
-        """Return what is assumed, in a phrase."""
-        declared = self.problem.declared
-        parts = [assuming(declared, self.voice.reading)]
-        if self.problem.target == "mean":
-            kind = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.voice.arm} are wrong"
-            parts = [kind if declared.eps else "the scores are as given"]
+        parts = []
+        if problem.is_blind:
+            parts += ["the order of a round does not matter"] * (order != "drawn")
+        elif problem.target == "mean":
+            eps = percent(problem.declared.eps, ROUND_FLOOR)
+            wrong = f"at most {eps} of the scores of each {self.voice.arm} are wrong"
+            parts.append(wrong if problem.declared.eps else "the scores are as given")
+        elif problem.target == "wins" and problem.contamination is None:
+            parts.append(f"bad {self.readings} do not change which {self.voice.arm} wins more rounds")
+        else:
+            parts.append(assuming(problem.contamination, self.voice.reading))
         if self.result.certificate.estimated:
             parts.append("the estimator errs by no more than its radius and bias")
-        parts += self._transitivity()
+        if problem.target == "wins" and is_handed_on(self.result):  # extensions E1
+            parts.append(f"one {self.voice.arm} wins at least half of the rounds against every other")
         if self.result.design == "fixed":
             parts.append(f"the number of {self.readings} was fixed in advance")
-        return join(parts)
-
-    def _under(self) -> str:
-        """Return what rounds side by side do not depend on."""
-        if self.problem.target != "wins":
-            return ""
-        alike = f"all {self.voice.arm}s alike"
-        return (
-            f"for any load that treats {alike}, " if self.voice.better else f"whatever a round does to {alike}, "
-        )
-
-    def _meaning(self) -> list[str]:
-        """Return what exactly is certified in rounds."""
-        if self.problem.target != "wins":
-            return []
-        rivals = [name_of(arm) for arm in self.problem.arms if arm != self.result.best]
-        against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
-        counted = ", which counts as worse than it is," * (self.problem.handicap is not None)
-        best = name_of(self.result.best or "")
-        return [f"Certified: {best}{counted} wins more than half of the rounds against {against}."]
+        said = [alike] * (problem.target == "wins") + [f"assuming {join(parts)}"] * bool(parts)
+        if not problem.is_blind:
+            return ", ".join(said)
+        known = {
+            "drawn": "were side by side in random order",
+            "parallel": "ran at the same time",
+            "seed": "came in an order from a known seed",
+        }.get(order or "", "are from an export")
+        return f"{', '.join(said)}: {self.readings} {known}"
 
     def _breakdown(self, opening: str = "Still holds") -> str:
-        declared = self.problem.contamination or Contamination(0.0)
-        point = getattr(self.result.breakdown, declared.adversary.value)
+        point = getattr(self.result.breakdown, self.problem.declared.adversary.value)
         if point is None:
             return ""
         return f"{opening} if up to {breakdown_percent(point)} of the {self.readings} were bad."
 
     def _separation(self) -> Parts:
-        if self.problem.target == "wins":
-            unbiased = f"bad {self.readings} do not change which {self.voice.arm} wins more rounds"
-            sure = f"{self.sure}, {self._under()}assuming {join([unbiased, *self._transitivity()])}."
-        else:
-            estimator = " and the estimator errs by no more than its radius and bias"
-            sure = (
-                f"{self.sure} that no {self.voice.arm} is better, assuming {assuming(None, self.voice.reading)}"
-                f"{estimator * self.result.certificate.estimated}."
-            )
-        support = [sure]
+        no_better = f" that no {self.voice.arm} is better" * (self.problem.target != "wins")
+        support = [f"{self.sure}{no_better}, {self._basis()}."]
         if not self.result.certificate.estimated:
-            point = self.result.breakdown.oblivious
             support.append(
                 self._breakdown("Without that assumption the answer holds")
-                if point
+                if self.result.breakdown.oblivious
                 else f"Without that assumption nothing is certified, however few {self.readings} were bad."
             )
-        return [self._head("observed ")], support, self._meaning()
+        return [self._head("observed ")], support
 
     def _tolerable(self) -> Parts:
         result, problem, voice = self.result, self.problem, self.voice
         sure = f"{self.sure}, {self._basis()}."
         if problem.handicap is not None:
-            support = [sure, self._breakdown()]
-            return [self._against_baseline(problem.handicap)], [x for x in support if x], self._meaning()
+            return [self._against_baseline(problem.handicap)], [sure, self._breakdown()]
         best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, voice.unit)
         within = distance(result.tolerance, problem, voice.unit)
         known = f" (tolerance {asked})" * (within != asked and bool(problem.tolerance))
-        if result.tolerance < math.inf and problem.target == "wins":
+        if result.tolerance == math.inf:  # bounds on effective gaps alone (extensions E3)
+            head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
+        elif problem.target == "wins":
             # an arm that another one ruled out may beat the best one: side by side arms may go in a circle
             rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
             head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
-        elif result.tolerance < math.inf:
-            head = f"{best} is within {within} of the {self._goal()}{known}."
-        elif problem.tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
-            head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
         else:
-            head = f"{best} is best up to the allowed quantile slack."
+            head = f"{best} is within {within} of the {self._goal()}{known}."
         others = [arm for arm in result.candidates if arm != result.best]
-        better = [f"{names(others)} may be better, but by no more than that."] if others else []
-        return [head, *better], [sure], []
+        return [head, f"{names(others)} may be better, but by no more than that." * bool(others)], [sure]
 
     def _against_baseline(self, handicap: Handicap) -> str:
         """Return how arms compare with a gate's baseline; ratios are to positive readings only."""
@@ -518,65 +490,46 @@ class _Summary:
 
     # Undecided
 
-    def _no_winner(self) -> str:
-        elapsed = self.voice.elapsed
-        return (
-            f"No winner after {seconds(elapsed)}"
-            if elapsed
-            else "No winner"
-            if self.voice.ended
-            else "No winner yet"
-        )
+    def _no_winner(self, noun: str = "winner") -> str:
+        if self.voice.elapsed:
+            return f"No {noun} after {seconds(self.voice.elapsed)}"
+        return f"No {noun}" if self.voice.ended else f"No {noun} yet"
 
     def _indistinguishable(self) -> Parts:
         problem = self.problem
         if Judge.of(problem, ()).is_hopeless:
-            return [self._hopeless()], [], []
-        if lost := self._lost():
-            return [f"No winner: {names(lost)} timed out or failed too often."], self._no_help(), []
-        eps = problem.declared.eps
-        within = f" within {distance(problem.tolerance.amount, problem, self.voice.unit)}" * bool(
-            problem.tolerance
-        )
-        which = f"which {self._is_best()}{within}"
+            return [self._hopeless()], []
+        no_help = f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
+        failing = {alarm.arm for alarm in self.result.alarms if alarm.kind == "missing"}
+        left = [arm for arm in self.result.arms if arm.name in self.result.candidates]
+        if lost := [arm.name for arm in left if arm.name in failing or is_unmeasured(arm, problem)]:
+            return [f"No winner: {names(lost)} timed out or failed too often."], [no_help]
+        within = distance(problem.tolerance.amount, problem, self.voice.unit)
+        which = f"which {self._is_best()}{f' within {within}' * bool(problem.tolerance)}"
         head = f"No winner: {names(self.result.candidates)} are too close to tell {which}"
         if problem.handicap is not None:
             head = f"No decision on {self._question(problem.handicap)}"
+        eps = problem.declared.eps
         hidden = f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
-        answer = [f"{head}{hidden}.", self._apart()]
-        return [x for x in answer if x], [*self._no_help(), *self._would_decide()], []
-
-    def _no_help(self) -> list[str]:
-        return [f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."]
-
-    def _lost(self) -> list[str]:
-        failing = {alarm.arm for alarm in self.result.alarms if alarm.kind == "missing"}
-        left = [arm for arm in self.result.arms if arm.name in self.result.candidates]
-        return [arm.name for arm in left if arm.name in failing or is_unmeasured(arm, self.problem)]
+        return [f"{head}{hidden}.", self._apart()], [no_help, *self._would_decide()]
 
     def _open(self) -> Parts:
         result, problem = self.result, self.problem
-        out, opening = len(problem.arms) - len(result.candidates), self._no_winner()
+        out = len(problem.arms) - len(result.candidates)
         if not result.candidates:
-            return [f"{opening}."], [], []
+            return [f"{self._no_winner()}."], []
         excluded = f"; {plural(out, 'other')} ruled out" * bool(out)
         left = [arm for arm in result.arms if arm.name in result.candidates]
         if len(left) > 1 and all(arm.n and is_unmeasured(arm, problem) for arm in left):
             lost = f"{names(result.candidates)} timed out or failed too often{excluded}"
-            return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."], []
+            return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."]
         if problem.handicap is not None:
-            head = f"{opening.replace('winner', 'decision')} on {self._question(problem.handicap)}{excluded}."
-            return [x for x in (head, self._apart()) if x], self._would_decide(), []
-        apart = self._interval_apart()
-        if apart and not out:
-            return [f"{opening}: {apart}"], self._would_decide(), []
-        may = f"{names(result.candidates, 'or')} may {self._may_be()}"
-        head = f"{opening}: {may}{excluded}."
-        return [x for x in (head, self._apart()) if x], self._would_decide(), []
-
-    def _may_be(self) -> str:
-        said = self._is_best()
-        return f"be {said.removeprefix('is ')}" if said.startswith("is ") else f"have {said.removeprefix('has ')}"
+            head = f"{self._no_winner('decision')} on {self._question(problem.handicap)}{excluded}."
+            return [head, self._apart()], self._would_decide()
+        if (apart := self._interval_apart()) and not out:
+            return [f"{self._no_winner()}: {apart}"], self._would_decide()
+        may = f"{names(result.candidates, 'or')} may {self._is_best(verb='may')}"
+        return [f"{self._no_winner()}: {may}{excluded}.", self._apart()], self._would_decide()
 
     def _question(self, handicap: Handicap) -> str:
         """Return what a gate has not decided."""
@@ -588,20 +541,20 @@ class _Summary:
 
     def _apart(self) -> str:
         """Return which arm looks best and how far it may be from the best."""
-        result, problem = self.result, self.problem
+        result, problem, handicap = self.result, self.problem, self.problem.handicap
         arm = next((arm for arm in result.arms if arm.name == result.leader), None)
         others = [other for other in result.candidates if other != result.leader]
         alone = bool(others) and not any(result.pulls[other] for other in others)
         if arm is None or alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
             return ""  # coarse counts do not show which arm looks best
-        handicap = problem.handicap
-        if handicap is not None and len(result.arms) == 2:
-            rival = next(name_of(other) for other in problem.arms if other != handicap.arm)
-            looks = f"{rival} {'looks' if arm.name == handicap.arm else 'does not look'} that much worse."
-            lost = any(is_unmeasured(other, problem) for other in result.arms)
-            return "" if lost else self._interval_apart() or looks
-        apart = self._interval_apart()
-        return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart or self._looks_best(arm)
+        if apart := self._interval_apart():
+            return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart
+        if handicap is None or len(result.arms) > 2:
+            return self._looks_best(arm)
+        if any(is_unmeasured(other, problem) for other in result.arms):
+            return ""
+        rival = next(name_of(other) for other in problem.arms if other != handicap.arm)
+        return f"{rival} {'looks' if arm.name == handicap.arm else 'does not look'} that much worse."
 
     def _looks_best(self, arm: Arm) -> str:
         result, problem = self.result, self.problem
@@ -617,8 +570,7 @@ class _Summary:
 
     def _interval_apart(self) -> str:
         """Return by how much the two arms left differ at most, where a certified ratio bounds that."""
-        result = self.result
-        problem, handicap = self.problem, self.problem.handicap
+        result, problem, handicap = self.result, self.problem, self.problem.handicap
         subject = result.leader
         if handicap is not None:  # a gate is about the arm that may be worse
             subject = next(arm for arm in problem.arms if arm != handicap.arm)
@@ -631,19 +583,16 @@ class _Summary:
             return ""
         if not self.voice.better and max(ratio.high, 1 / ratio.low) >= 2:
             return ""  # no word for it that is shorter than both intervals
-        said = self._between(ratio)
-        return f"{said} ({self.sure})."
+        return f"{self._between(ratio)} ({self.sure})."
 
     def _between(self, ratio: Ratio) -> str:
         """Return the leader's advantage, from most to least, rounded outward."""
         least, most = (ratio.low, ratio.high) if self.problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
-        better, worse = self.voice.better, self.voice.worse
-        much, little = f"{excess(most)} {better}", f"{excess(1 / least)} {worse}"
-        leader, rival = name_of(ratio.reference), name_of(ratio.arm)
-        if better:
-            return f"{leader} is between {much} and {little} than {rival}"
+        leader, rival, much, little = name_of(ratio.reference), name_of(ratio.arm), excess(most), excess(1 / least)
+        if self.voice.better:
+            return f"{leader} is between {much} {self.voice.better} and {little} {self.voice.worse} than {rival}"
         above, below = ("below", "above") if self.problem.goal == "min" else ("above", "below")
-        limits = f"between {excess(most)} {above} and {excess(1 / least)} {below}"
+        limits = f"between {much} {above} and {little} {below}"
         if self.problem.rounds:
             return f"{leader} is {limits} {rival}"
         return f"the {target_name(self.problem)} of {leader} is {limits} that of {rival}"
@@ -657,78 +606,55 @@ class _Summary:
         eps = math.floor(10000 * point) / 10000 if point else 0.0
         if 0 < eps < declared.eps and result.leader is not None and self.problem.handicap is None:
             text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
-            said.append(
-                f"{self.voice.option('contamination', text)} decides this: {name_of(result.leader)} "
-                f"{self._is_best()}."
-            )
+            option, leader = self.voice.option("contamination", text), name_of(result.leader)
+            said.append(f"{option} decides this: {leader} {self._is_best()}.")
         if estimate and estimate < declared.eps:
-            said.append(self._hidden(estimate, declared))
+            share = percent(estimate, digits=2)
+            only = f"only if fewer than {share} were bad (an estimate)"
+            said.append(f"Even unlimited {self.readings} would decide this {only}.")
         elif isinstance(result, Analysis) and result.status is not Status.INDISTINGUISHABLE:
             said.append(more_readings(result, self.voice.reading) if not said or result.needed else "")
-        return [sentence for sentence in said if sentence]
-
-    def _hidden(self, estimate: float, declared: Contamination) -> str:
-        """Return that bad readings hide the difference, however many readings there are."""
-        if self.problem.target == "share":
-            apart = 2 * estimate if declared.adversary is Adversary.MALICIOUS else estimate  # extensions 1.2
-            return (
-                f"Two {self.voice.arm}s {points(apart)} apart cannot be told apart if {percent(declared.eps)} of "
-                f"the {self.readings} may be bad, no matter how many there are (an estimate)."
-            )
-        share = percent(estimate, digits=2)
-        return (
-            f"Even unlimited {self.readings} would decide this only if fewer than {share} were bad (an estimate)."
-        )
+        return said
 
     def _all_the_same(self) -> list[str]:
-        """Return that arms measured the same in every round: a tie that decides nothing."""
+        """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
-        rounds, out = (
-            max(result.pulls[arm] for arm in result.ties),
-            len(result.problem.arms) - len(result.candidates),
-        )
+        rounds = max(result.pulls[arm] for arm in result.ties)
         every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
         alike = f"{names(result.ties)} tie: they measured the same"
         if handicap is not None and is_tie_by_handicap(result):
             others = [arm for arm in result.ties if arm != handicap.arm]
             much = self._tolerance(handicap)
             alike = f"No winner: {names(others)} measured worse than {name_of(handicap.arm)} by exactly {much}"
-        ruled_out = f"; {plural(out, 'other')} ruled out" * bool(out)
         left = [arm for arm in result.candidates if arm not in result.ties]
-        if result.status is not Status.INDISTINGUISHABLE:
-            ruled_out += f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
-            return [f"{alike} in {every}{ruled_out}."]
-        # no arm would be certified; those only behind may still be ruled out (extensions E6)
-        rest = f", but might rule out {names(left)}" if left else ""
-        help_ = f"would not show which {self._is_best()}" if left else "would not help"
-        more = f"More {self.readings} {help_} ({self.sure}, if they keep behaving the same){rest}."
-        return [f"{alike} in {every}{ruled_out}.", more]
+        rest = f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
+        more = f"More {self.readings} would not show which {self._is_best()}"
+        sure = f"{more} ({self.sure}, if they keep behaving the same)."
+        return [f"{alike} in {every}{rest}.", sure * (result.status is Status.INDISTINGUISHABLE)]
 
     # Control
 
     def _against_control(self, control: Control) -> Parts:
-        result, better = self.result, control.named("better")
+        result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
         said, reference = self.voice.better or "better", name_of(control.arm)
-        answer = (
+        answer = [
             f"{names(better)} {_are(better)} {said} than {reference}."
             if better
             else f"No {self.voice.arm} is shown to be {said} than {reference}."
-        )
-        support = list(self._control_support(control)) if better else []
-        if beaten := control.named("not better"):
-            much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(
-                self.problem.tolerance
-            )
-            support.append(f"{names(beaten)} {_are(beaten)} not {said}{much} ({self.sure}, on its own).")
-        if left := control.named("open"):
-            support.append(f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open.")
+        ]
+        much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(self.problem.tolerance)
+        support = [
+            *(self._control_support(control) if better else ()),
+            f"{names(beaten)} {_are(beaten)} not {said}{much} ({self.sure}, on its own)." * bool(beaten),
+            f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open." * bool(left),
+        ]
         if result.status not in DECIDED:
-            return [answer], support, []
+            return answer, support
         if result.status is Status.CERTIFIED and better:  # what it assumes is already there
             no_better = f" that no {self.voice.arm} is better" * bool(result.ties)
-            return [answer, self._head()], [*support, f"{self.sure}{no_better} of the best, on its own."], []
-        also, more, details = self._decision()
-        return [answer, *also], [*support, *more], details
+            return [*answer, self._head()], [*support, f"{self.sure}{no_better} of the best, on its own."]
+        also, more = self._decision()
+        return [*answer, *also], [*support, *more]
 
     def _control_support(self, control: Control) -> Iterator[str]:
         declared = self.problem.declared
@@ -1190,7 +1116,8 @@ def gate(result: Result, baseline: str, worse: Sequence[str], voice: Voice = PLA
         sure = confidence(result.problem)
         no_use = f"; more {voice.reading}s would not show it ({sure} sure, if they keep behaving the same)" * final
         question = f"whether {names(others, 'or')} {_are(others[:1])} worse than {base}{much}"
-        return f"UNSURE: {question} is not shown{no_use}."
+        cut = f" --timeout ends runs before they can be that much worse than {base}: raise it." * is_hidden(result)
+        return f"UNSURE: {question} is not shown{no_use}.{cut}"
     if len(others) == 1 and result.status is Status.TOLERABLE:
         return f"PASS: {name_of(others[0])} is not worse than {base}{much}."
     return f"PASS: no {voice.arm} is shown to be worse than {base}{much}."
