@@ -153,12 +153,10 @@ def test_an_open_gate_with_a_tolerance_says_what_is_open_and_not_who_may_be_best
     said, code = gated("echo 10", "echo 10.4")
     assert code == 3
     assert said.startswith("UNSURE: whether a is worse than old by more than 10% is not shown.")
-    assert "No decision yet on whether a is worse than old by more than 10%. a does not look that much" in said
+    assert "is not shown. a does not look that much worse." in said
     assert "may have the most wins" not in said
     assert "looks best" not in said
-    assert (
-        "whether a is worse than old by more than 10%. a looks that much worse." in gated("echo 10", "echo 12")[0]
-    )
+    assert "is not shown. a looks that much worse." in gated("echo 10", "echo 12")[0]
 
 
 def test_a_baseline_is_ruled_out_only_as_worse_as_it_is_judged():
@@ -188,14 +186,12 @@ def test_what_more_runs_would_not_show_they_are_not_said_to_decide():
 def test_an_answer_about_who_is_worse_says_who_wins():
     said, code = gated("echo 10", "echo 12", rounds=30)
     assert code == 1
-    assert said.startswith(
-        "FAIL: a is worse than old by more than 10%. a is worse than old by 10% or more. 95% sure"
-    )
+    assert said.startswith("FAIL: a is worse than old by more than 10%. 95% sure")
 
 
 def test_a_command_that_only_fails_does_not_seem_to_be_worse():
     said, _ = gated("echo 10", "false")
-    assert "No decision yet on whether a is worse than old by more than 10%. " in said
+    assert "UNSURE: whether a is worse than old by more than 10% is not shown." in said
     assert "that much worse" not in said
 
 

@@ -167,7 +167,7 @@ def test_who_wins_although_it_counts_as_worse_is_named():
     while counts := study.ask_counts():
         study.tell_arrays({arm: np.full(n, 2.0 if arm == "old" else 9.0) for arm, n in counts.items()})
     said = str(study.result)
-    assert said.startswith("new is worse than old by 1.25 or more.\n95% sure, whatever a round does")
+    assert said.startswith("new is worse than old by 1.25 or more.\n95% sure, for any disturbance")
 
 
 def test_who_ruled_out_all_others_itself_is_near_every_arm():

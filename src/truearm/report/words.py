@@ -121,7 +121,7 @@ def lines(
         voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else PLAIN
     summary = _Summary(result, voice)
     answer, support = summary.parts()
-    if verdict and result.problem.handicap is not None and result.status is not Status.DOUBTFUL:
+    if verdict and result.problem.handicap is not None and not (result.ties or result.doubts):
         answer = answer[1:]  # the verdict says it
     notes = _notes(result, voice) if isinstance(result, Analysis) else ()
     parts = [
