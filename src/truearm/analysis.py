@@ -156,6 +156,9 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
     if problem.score_range is None:
         return
     low, high = problem.score_range
+    if problem.items is not None and problem.items < (size := max(tape.size for tape in tapes.values())):
+        msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
+        raise InvalidArgument(msg, "of", problem.items)
     for arm, tape in tapes.items():
         scores = np.asarray(tape, dtype=np.float64)
         bad = np.flatnonzero((scores < low) | (scores > high))

@@ -3,12 +3,15 @@
 import asyncio
 import inspect
 import math
+import os
 import secrets
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +20,26 @@ import numpy as np
 from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.progress import bar
+from truearm.commands.signals import Uninterrupted
 from truearm.errors import ArmFailed, InvalidArgument
+from truearm.events import Noted, Reading
 from truearm.policies.paired import Paired
-from truearm.problem import Contamination, Interval, Problem, ProblemOptions, as_number, check_count, fix_options
-from truearm.run import OnError, Study, open_store, resume_or_start
+from truearm.problem import (
+    Contamination,
+    Interval,
+    Problem,
+    ProblemOptions,
+    as_number,
+    check_count,
+    fix_options,
+    require,
+)
+from truearm.run import OnError, Study, check_functions, open_store, resume_or_start
 from truearm.study import Study as PureStudy
+
+_FAILURE = "failure"  # the note of a score that is missing because the arm raised
+_LOST = "no score, or lost when the evaluation was killed"
+_MAX_MESSAGE = 200  # characters of an exception
 
 
 def evaluate(
@@ -68,7 +86,8 @@ def evaluate(
     seed
         Fixes the order of the items. By default it comes from the operating system.
     workers
-        How many scores to compute at once, or an executor; by default one thread for each arm.
+        How many scores to compute at once, or an executor; by default one thread for each arm. More than that
+        draws several items at a time.
     store
         A file in which every score is logged. A file that exists is continued, and no item is scored twice.
     progress
@@ -85,6 +104,8 @@ def evaluate(
     if not known:
         msg = "items is empty; give the items to score"
         raise InvalidArgument(msg, "items")
+    functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
+    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     options: ProblemOptions = {
         "score_range": score_range,
         "items": len(known),
@@ -94,84 +115,119 @@ def evaluate(
         "tolerance": tolerance,
     }
     problem = Problem.of(list(arms), **fix_options(options, rounds=True))
-    budget = len(known) if max_items is None else min(len(known), check_count("max_items", max_items))
+    limit = len(known) if max_items is None else min(len(known), check_count("max_items", max_items))
     keep_all = control is not None or tiers
-    with open_store(store) as log:
-        if seed is None:
-            seed = log.definition["seed"] if log is not None and log.created else secrets.randbits(53)
-        study: PureStudy = Study.of(
-            problem, policy=Paired(endless=keep_all), max_pulls=budget * len(arms), seed=seed
-        )
+    pool, places = _pool(workers, len(arms))
+    with open_store(store) as log, pool as executor:
+        batch = max(1, places // len(arms))
+        if log is not None and log.created:  # continue as it began
+            seed = log.definition["seed"] if seed is None else seed
+            batch = log.definition["options"].get("batch", batch)
+        seed = secrets.randbits(53) if seed is None else seed
+        policy = Paired(endless=keep_all, batch=batch, limit=limit)
+        study: PureStudy = Study.of(problem, policy=policy, max_pulls=limit * len(arms), seed=seed)
         if log is not None:
             study = resume_or_start(study, log)
-        scores = _Scores(arms, known, seed, study)
-        pool = (
-            ThreadPoolExecutor(workers or len(arms)) if not isinstance(workers, Executor) else nullcontext(workers)
-        )
-        with pool as executor, bar(study, shown=progress) as show:
+        scoring = _Scoring(functions, known, seed, study)
+        with bar(study, shown=progress) as show, Uninterrupted() as guard:
             try:
                 while not study.done:
-                    scores.score_batch(study, executor, on_error)
+                    scoring.score_batch(executor, guard, on_error)
                     show()
             except KeyboardInterrupt:
                 study.stop()
     result = study.result
     assert result is not None
-    if scores.failures:
-        failed = {arm: dict(kinds) for arm, kinds in scores.failures.items()}
-        result = replace(result, conditions={"failures": failed})
-    if not keep_all:
-        return result
-    return analyze(result.readings, round="rows", control=control, tiers=tiers, **options)
+    if keep_all:
+        result = analyze(result.readings, round="rows", control=control, tiers=tiers, **options)
+    failures = scoring.failures
+    return replace(result, conditions={"failures": failures}) if failures else result
 
 
-class _Scores:
+def _pool(workers: int | Executor | None, arms: int) -> "tuple[Any, int]":
+    """Return the executor as a context, and how many scores it computes at once."""
+    if isinstance(workers, Executor):
+        return nullcontext(workers), int(getattr(workers, "_max_workers", arms))
+    places = arms if workers is None else check_count("workers", workers)
+    return ThreadPoolExecutor(places), places
+
+
+class _Scoring:
     """The scores of arms on items in random order; the n-th pull of an arm is about the n-th item drawn."""
 
     def __init__(
         self, arms: Mapping[str, Callable[[Any], float]], items: list[Any], seed: int, study: PureStudy
     ) -> None:
-        self._arms, self._items, self._range = arms, items, study.problem.score_range or Interval(0.0, 1.0)
+        self._arms, self._items, self._study = arms, items, study
+        self._range = study.problem.score_range or Interval(0.0, 1.0)
         self._order = np.random.default_rng(seed).permutation(len(items))
-        self._next = {arm: len(tape) for arm, tape in study.readings.items()}
-        self.failures: dict[str, Counter[str]] = {}
 
-    def score_batch(self, study: PureStudy, executor: Executor, on_error: OnError) -> None:
+    def score_batch(self, executor: Executor, guard: Uninterrupted, on_error: OnError) -> None:
         """Score what the study asks for. Nothing is out when it decides, so its readings alone repeat it."""
-        pulls = study.ask()
-        places = [self._draw(pull.arm) for pull in pulls]
+        study, stops = self._study, list[Exception]()
+        pulls = guard.do(study.ask)
+        places = [int(self._order[study.draw(pull)]) for pull in pulls]
         jobs = [
             executor.submit(_call, self._arms[p.arm], self._items[at]) for p, at in zip(pulls, places, strict=True)
         ]
-        for pull, place, job in zip(pulls, places, jobs, strict=True):
-            try:
-                score = self._check(job.result(), pull.arm, place)
-            except InvalidArgument:
-                raise
-            except Exception as error:
-                self.failures.setdefault(pull.arm, Counter())[f"{type(error).__name__}: {error}"[:200]] += 1
-                if on_error == "stop":
-                    study.stop()
-                    msg = f"arm {pull.arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
-                    raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
-                score = math.nan
-            study.tell(pull, score)
+        try:
+            for pull, place, job in zip(pulls, places, jobs, strict=True):
+                try:
+                    guard.do(study.tell, pull, self._read(job, pull.arm, place, on_error))
+                except (ArmFailed, InvalidArgument) as error:
+                    stops.append(error)  # the other scores of the batch are kept
+        finally:
+            for job in jobs:
+                job.cancel()
+        if stops:
+            study.stop()
+            if isinstance(stops[0], ArmFailed):
+                stops[0].result = study.result
+            raise stops[0]
 
-    def _draw(self, arm: str) -> int:
-        self._next[arm] += 1
-        return int(self._order[self._next[arm] - 1])
-
-    def _check(self, score: object, arm: str, place: int) -> float:
-        number = as_number(
-            f"score of {arm!r} on item {place}", score, "return nan for one that failed", boolean=True
-        )
+    def _read(self, job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
+        """Return a score, NaN with a note if the arm raised; raise if it is out of range or failures stop."""
+        try:
+            score = job.result()
+        except InvalidArgument:
+            raise
+        except Exception as error:
+            if on_error == "stop":
+                msg = f"arm {arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
+                raise ArmFailed(msg, arm=arm) from error
+            return Noted(math.nan, {_FAILURE: f"{type(error).__name__}: {error}"[:_MAX_MESSAGE]})
+        what = f"score of {arm!r} on item {place}"
+        number = as_number(what, score, "return nan for one that failed", boolean=True)
         low, high = self._range
         if not (low <= number <= high or math.isnan(number)):
             msg = f"the score {number:g} of {arm!r} on item {place} is outside of score_range ({low:g}, {high:g})"
             raise InvalidArgument(msg, "score_range", number)
         return number
 
+    @property
+    def failures(self) -> dict[str, dict[str, int]]:
+        """Why scores are missing, and how many of each arm; the log has it, so it outlives a crash."""
+        found: dict[str, Counter[str]] = {}
+        for event in self._study.events():
+            if isinstance(event, Reading) and math.isnan(event.value):
+                found.setdefault(event.arm, Counter())[(event.notes or {}).get(_FAILURE, _LOST)] += 1
+        return {arm: dict(kinds) for arm, kinds in found.items()}
+
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401 - the user's
     found = function(item)
-    return asyncio.run(found) if inspect.iscoroutine(found) else found
+    if not inspect.isawaitable(found):
+        return found
+
+    async def wait() -> Any:  # noqa: ANN401 - the user's
+        return await found
+
+    return asyncio.run_coroutine_threadsafe(wait(), _loop(os.getpid())).result()
+
+
+@cache
+def _loop(_process: int) -> asyncio.AbstractEventLoop:
+    """Return the event loop of this process: clients that async functions share belong to one loop."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop

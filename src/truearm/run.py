@@ -97,16 +97,7 @@ def find_best(
     >>> result.best, result.status.value
     ('B', 'certified')
     """
-    if not isinstance(arms, Mapping):
-        example = "such as {'A': pull_a, 'B': pull_b}"
-        msg = f"arms must be a dictionary from names to functions, {example}, but got a {type(arms).__name__}"
-        raise InvalidArgument(msg, "arms", type(arms).__name__)
-    sources = dict(arms)
-    for name, source in sources.items():
-        if not callable(source):
-            what = f"arms[{name!r}] must be a function without arguments, but got a {type(source).__name__}"
-            msg = f"{what}; use truearm.analyze for readings that you have already"
-            raise InvalidArgument(msg, "arms", name)
+    sources = check_functions(arms, "without arguments", "use truearm.analyze for readings that you have already")
     study = Study(list(sources), policy=policy, max_pulls=max_pulls, seed=seed, **options)
     with open_store(store) as log:
         return run(
@@ -118,6 +109,20 @@ def find_best(
             progress=progress,
             on_error=on_error,
         )
+
+
+def check_functions(arms: object, takes: str, otherwise: str) -> dict[str, Callable[..., float]]:
+    """Return arms as a dictionary of functions, or raise."""
+    if not isinstance(arms, Mapping):
+        example = "such as {'A': pull_a, 'B': pull_b}"
+        msg = f"arms must be a dictionary from names to functions, {example}, but got a {type(arms).__name__}"
+        raise InvalidArgument(msg, "arms", type(arms).__name__)
+    for name, source in arms.items():
+        if not callable(source):
+            what = f"arms[{name!r}] must be a function {takes}, but got a {type(source).__name__}"
+            msg = f"{what}; {otherwise}"
+            raise InvalidArgument(msg, "arms", name)
+    return dict(arms)
 
 
 def run(

@@ -230,6 +230,6 @@ _SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] =
     "quantile": (_missing, _outliers, _units, _ties),
     "share": (_missing,),
     "wins": (_missing, _units),
-    "mean": (_missing,),  # what spreads all arms of a round alike is no matter, and ties count for nobody
+    "mean": (),  # a missing score counts at its worst, whatever the share of wrong ones
 }
 """What is looked for where arms are compared by a target."""

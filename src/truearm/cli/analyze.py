@@ -7,6 +7,7 @@ from decimal import ROUND_FLOOR
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from truearm.analysis import analyze
 from truearm.claims.analysis import Analysis
@@ -27,7 +28,12 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
 @click.argument("files", metavar="FILE...", type=click.Path(allow_dash=True), nargs=-1, required=True)
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
-@options.shared("unit", "order", "round", *options.FORM, *options.QUESTION)
+@options.shared("unit", "order", "round", *options.FORM, *options.QUESTION, "score_range")
+@click.option(
+    "--of",
+    type=options.Whole(1),
+    help="With --score-range: these items are the first of a random order of a list of this length.",
+)
 @click.option(
     "--design",
     type=click.Choice(["sequential", "fixed"]),
@@ -66,7 +72,8 @@ def analyze_command(
     truearm analyze data.parquet --arm variant --value latency_ms --at-most 200
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
-    truearm analyze scores.csv --tiers                 every column is an arm
+    truearm analyze data.csv --tiers                   every column is an arm
+    truearm analyze scores.csv --arm model --value score --round item --score-range 0 1
     truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
     truearm analyze old.json new.json                  the same benchmark, before and after
     truearm analyze preise.csv --arm laden --value preis --decimal ,
@@ -77,13 +84,16 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
+    context = click.get_current_context()
+    if context.get_parameter_source("contamination") is ParameterSource.DEFAULT:
+        del chosen["contamination"]  # what is assumed by default depends on what is compared
     found = analyze(list(files), value=value, **chosen)
     if as_json:
         click.echo(json_text(found.to_dict()))
     else:
         advice = _advice(found, value if chosen["goal"] is None else None)
         texts = "\n\n".join((told(found), *map(_wrapped, advice)))
-        click.echo(edge.as_options(texts, click.get_current_context().command))
+        click.echo(edge.as_options(texts, context.command))
     exports = edge.Exports()
     if html is not None:
         from truearm.report.pages import page

@@ -263,6 +263,13 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "Readings outside this range are known to be bad, assuming that they left it for reasons not "
         "related to their true value; not for readings cut off at a limit.",
     },
+    "score_range": {
+        "type": READING,
+        "nargs": 2,
+        "metavar": "LOW HIGH",
+        "help": "Compare the mean of scores in this range on the same items, which are the rounds; the scores are "
+        "taken as given unless --contamination allows for wrong ones.",
+    },
     "unit": {
         "metavar": "COLUMN",
         "help": "The column of what was drawn independently (process, user, item): readings of one unit become "

@@ -36,18 +36,21 @@ def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
             standing = study.standing
             least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
             leader = f"{standing.leader} leads" if standing.leader else "no leader yet"
-            draw(least, f"{leader}, {len(standing.alive)} left, {study.pulls:,} pulls{_warning(study, standing)}")
+            draw(least, f"{leader}, {len(standing.alive)} left, {_effort(study, standing)}")
 
         yield show
 
 
-def _warning(study: Study, standing: Standing) -> str:
-    """Return a note if the budget will probably not decide, from the evidence so far."""
+def _effort(study: Study, standing: Standing) -> str:
+    """Return what was done, with a note if the budget will probably not decide, from the evidence so far."""
     counts = {arm: pulls for arm, (pulls, _) in study.log.counts().items()}
+    if (items := study.problem.items) is not None:
+        return f"{items - max(counts.values()):,} of {items:,} items left"
+    done = f"{study.pulls:,} pulls"
     if study.pulls < MIN_FORECAST_PULLS * len(counts):
-        return ""
+        return done
     is_short = standing.pulls_left(counts, 0) > study.max_pulls - study.pulls
-    return f"; {study.max_pulls:,} will probably not decide" if is_short else ""
+    return f"{done}; {study.max_pulls:,} will probably not decide" if is_short else done
 
 
 def _notebook() -> ModuleType | None:

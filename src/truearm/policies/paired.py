@@ -38,6 +38,8 @@ class PairedState(NamedTuple):
     next_futility: float
     decision: Batch | Verdict
     endless: bool = False
+    batch: int = 1
+    limit: float = math.inf
 
     @property
     def problem(self) -> Problem:
@@ -67,15 +69,23 @@ class Paired:
         Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
     guard
         The arm that a gate compares all others with.
+    batch
+        Ask for at least this many rounds at once.
+    limit
+        End after this many rounds.
     """
 
     patient: bool = False
     first: int = 1
     endless: bool = False
     guard: str | None = None
+    batch: int = 1
+    limit: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("first", self.first)
+        for name in ("first", "batch", "limit"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     @property
     def alike(self) -> bool:
@@ -102,6 +112,8 @@ class Paired:
             next_futility=self.first,
             decision={},
             endless=self.endless,
+            batch=self.batch,
+            limit=min((n for n in (self.limit, problem.items) if n is not None), default=math.inf),
         )
         return _decide(state)
 
@@ -134,6 +146,8 @@ class Paired:
         if leader is None:
             return Standing(None, alive, against, judge.log_threshold, so_far)
         judge = judge.after(leader=leader)
+        if state.problem.target == "mean":
+            return Standing(arms[leader], alive, against, judge.log_threshold, so_far)
         found = {i: forecast(judge, i) for i in state.alive if i != leader}
         excluded = [i for i in range(len(arms)) if i not in state.alive]
         return Standing(
@@ -163,22 +177,25 @@ def _decide(state: PairedState) -> PairedState:
     """Return the state with the next rounds or the verdict chosen."""
     if not state.endless and (len(state.alive) == 1 or state.judge.is_hopeless):
         return _stop(state)
-    if state.endless or state.rounds < state.first:
+    is_last = state.rounds >= state.limit
+    if not is_last and (state.endless or state.rounds < state.first):
         return _ask_rounds(state, max(1, state.first - state.rounds))
     state = _reject(state)
     if len(state.alive) == 1:
         return _stop(state)
     if claims := _tolerable(state):
         return _end(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
-    if state.rounds >= state.next_futility:
+    if state.rounds >= state.next_futility or is_last:
         state = state._replace(next_futility=state.rounds * FUTILITY)
-        if (status := _no_use(state)) is not None:
+        status = _no_use(state) or (Status.EXHAUSTED if is_last else None)
+        if status is not None:
             return _end(state, status, None)
     return _ask_rounds(state, max(1, int(GROWTH * state.rounds)))
 
 
 def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
-    return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), rounds))
+    asked = int(min(max(rounds, state.batch), state.limit - state.rounds))
+    return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), asked))
 
 
 def _reject(state: PairedState) -> PairedState:

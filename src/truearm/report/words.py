@@ -17,6 +17,7 @@ from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Arm, Control, Lead, Result
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
 from truearm.claims.tiers import Tiers
+from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
 from truearm.problem import Adversary, Contamination, Handicap, Problem
@@ -260,7 +261,7 @@ class _Summary:
         result = self.result
         if result.items is not None:
             of = "" if result.items.all is None else f" of {count(result.items.all)}"
-            return f"{count(result.items.scored)}{of} items scored."
+            return " ".join([f"{count(result.items.scored)}{of} items scored.", *_failures(result)])
         rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds else ""
         units = getattr(result, "units", None)
         each = "" if units is None else f", one per {name_of(units.name)}"
@@ -388,6 +389,9 @@ class _Summary:
         if result.ties:
             head = f"{best} tie for {self._is_best('observed ').removeprefix('has ').removeprefix('is ')}"
         leads = self._leads(near)
+        if problem.target == "mean" and not result.ties:
+            mean = next(arm.observed for arm in result.arms if arm.name == result.best)
+            leads = ", ".join(filter(None, [self.voice.measure(mean, 0.001), leads]))
         lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
         late = f"; {names(lost)} timed out or failed too often" if lost else ""
         tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
@@ -407,14 +411,10 @@ class _Summary:
         parts = []
         if problem.is_blind:
             parts += ["the order of a round does not matter"] * (order != "drawn")
-        elif problem.target == "mean":
-            eps = percent(problem.declared.eps, ROUND_FLOOR)
-            wrong = f"at most {eps} of the scores of each {self.voice.arm} are wrong"
-            parts.append(wrong if problem.declared.eps else "the scores are as given")
         elif problem.target == "wins" and problem.contamination is None:
             parts.append(f"bad {self.readings} do not change which {self.voice.arm} wins more rounds")
         else:
-            parts.append(assuming(problem.contamination, self.voice.reading))
+            parts.append(self._contamination())
         if self.result.certificate.estimated:
             parts.append("the estimator errs by no more than its radius and bias")
         if problem.target == "wins" and is_handed_on(self.result):  # extensions E1
@@ -431,11 +431,26 @@ class _Summary:
         }.get(order or "", "are from an export")
         return f"{', '.join(said)}: {self.readings} {known}"
 
+    def _contamination(self) -> str:
+        """Return what is assumed about bad readings, or wrong scores."""
+        declared = self.problem.contamination
+        if self.problem.target != "mean" or declared is None:
+            return assuming(declared, self.voice.reading)
+        wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.voice.arm} are wrong"
+        return wrong if declared.eps else "the scores are as given"
+
+    def _up_to(self, point: float) -> str:
+        """Return the condition that at most a share of the readings, or scores, is bad."""
+        bad = f"{self.readings} were bad"
+        if self.problem.target == "mean":
+            bad = f"scores of each {self.voice.arm} are wrong"
+        return f"if up to {breakdown_percent(point)} of the {bad}"
+
     def _breakdown(self, opening: str = "Still holds") -> str:
         point = getattr(self.result.breakdown, self.problem.declared.adversary.value)
         if point is None:
             return ""
-        return f"{opening} if up to {breakdown_percent(point)} of the {self.readings} were bad."
+        return f"{opening} {self._up_to(point)}."
 
     def _separation(self) -> Parts:
         no_better = f" that no {self.voice.arm} is better" * (self.problem.target != "wins")
@@ -620,7 +635,10 @@ class _Summary:
         """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
         rounds = max(result.pulls[arm] for arm in result.ties)
-        every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
+        if result.items is not None and rounds == result.items.all:
+            return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."]
+        one = "item" if self.problem.target == "mean" else "round"
+        every = f"each of {count(rounds)} {one}s" if rounds > 1 else f"the only {one}"
         alike = f"{names(result.ties)} tie: they measured the same"
         if handicap is not None and is_tie_by_handicap(result):
             others = [arm for arm in result.ties if arm != handicap.arm]
@@ -658,7 +676,7 @@ class _Summary:
 
     def _control_support(self, control: Control) -> Iterator[str]:
         declared = self.problem.declared
-        assumption = assuming(self.problem.contamination, self.voice.reading)
+        assumption = self._contamination()
         if control.method == "fdr":
             mean, said = percent(self.problem.error, ROUND_CEILING), self.voice.better or "better"
             named = f"{self.voice.arm}s named {said}"
@@ -669,7 +687,7 @@ class _Summary:
         found = [getattr(breakdown, declared.adversary.value) for breakdown in by_arm]
         least = None if None in found else min(found)
         if least is not None and least >= declared.eps:  # the step-down rule may need less at eps than this does
-            yield f"Still holds if up to {breakdown_percent(least)} of the {self.readings} were bad."
+            yield f"Still holds {self._up_to(least)}."
 
 
 def _are(arms: Sequence[object]) -> str:
@@ -688,10 +706,18 @@ def excess(x: float) -> str:
     return percent(x - 1, ROUND_CEILING, 2)
 
 
+def _failures(result: Result) -> Iterator[str]:
+    """Say how many scores of each arm are missing, and why (the first reason)."""
+    for arm, kinds in (result.conditions or {}).get("failures", {}).items():
+        why = printable(next(iter(kinds)))
+        worst = "counts as the worst score" if sum(kinds.values()) == 1 else "count as the worst score"
+        yield f"{name_of(arm)} failed on {plural(sum(kinds.values()), 'item')} ({why}), which {worst}."
+
+
 def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
     """Return how far the best arm is from another one, rounded to the safe side."""
     rival, goal = name_of(one.than), problem.goal
-    that = f"that of {rival}" if problem.target != "wins" else f"the reading of {rival}"
+    that = {"wins": f"the reading of {rival}", "mean": rival}.get(problem.target, f"that of {rival}")
     if problem.target == "share":
         least = 100 * (one.at_least or 0.0)
         sure = f" (at least {number(least, least / 10, ROUND_FLOOR)})" if least else ""
@@ -978,6 +1004,12 @@ def notes(result: Analysis) -> tuple[str, ...]:
     return (*(note.text for note in _notes(result, PLAIN)), *(text for text in decides if text))
 
 
+def _is_binary(result: Result) -> bool:
+    """Return True if all readings are 0 or 1."""
+    known = (x for tape in (result.readings or {}).values() for x in tape if x is not None and not math.isnan(x))
+    return all(x in (0, 1) for x in known)
+
+
 def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
     yield from (_Note(text) for text in tiers(result.tiers, result.problem.error))
     if (between := result.problem.between) is not None and (total := sum(result.outside.values())):
@@ -986,7 +1018,12 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
         yield _Note(f"{some} {fate} ({_by_arm(result.outside)}).")
     if result.units is not None:
         yield from _unit_notes(result)
-    if total := sum(result.missing.values()):
+    if result.problem.target == "wins" and _is_binary(result):
+        means = voice.option("score_range", "0 1" if voice.options else "(0, 1)")
+        yield _Note(
+            f"Readings are 0 or 1, so most rounds tie, which counts against the winner: {means} compares means."
+        )
+    if (total := sum(result.missing.values())) and "failures" not in (result.conditions or {}):
         fate = "counts at its worst" if total == 1 else "count at their worst"
         yield _Note(f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).")
     if few := result.few:
