@@ -411,6 +411,15 @@ def test_folders_patterns_and_several_files_are_one_table(tmp_path):
         tapes(str(tmp_path / "*.parquet"), "site", "ms")
 
 
+@pytest.mark.parametrize("headers", [("site,ms",), ("site,ms", "site;ms")], ids=["alike", "in turn"])
+def test_rows_keep_the_order_of_the_files(tmp_path, headers):
+    for i in range(40):
+        header = headers[i % len(headers)]
+        (tmp_path / f"{i:02}.csv").write_text(f"{header}\nA{header[4]}{i}\nB{header[4]}{i}\n")
+    for _ in range(3):
+        assert tapes(tmp_path, "site", "ms") == {"A": [*range(40)], "B": [*range(40)]}
+
+
 def test_parquet_files_of_a_folder_lose_nothing(tmp_path):
     """Whole numbers in one file do not round those of another, and a column that lacks is not missing readings."""
     parquet.write_table(pa.table({"site": ["A", "B"], "ms": [1, 2]}), tmp_path / "a.parquet")

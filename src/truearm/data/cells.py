@@ -108,7 +108,8 @@ def trim(cell: str) -> str:
 
 def is_absent(cell: str) -> str:
     """Return the SQL of whether a cell of text stands for a missing number."""
-    return f"({cell} IS NULL OR lower({trim(cell)}) IN ({', '.join(map(literal, ABSENT))}))"
+    # a pattern, because IN becomes a join, and a join does not keep the order of rows
+    return f"({cell} IS NULL OR regexp_full_match(lower({trim(cell)}), {literal('|'.join(ABSENT))}))"
 
 
 def number(cell: str, form: Form) -> str:

@@ -16,7 +16,8 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from glob import glob
 from importlib import import_module
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -317,14 +318,13 @@ def _separated(  # noqa: PLR0917
     options: str,
 ) -> tuple[str, list[str]]:
     """Return a query over CSV and TSV files, every cell as text, and the names of the columns."""
-    alike: dict[tuple[str, int, tuple[str, ...]], list[Path]] = {}
-    for file in files:
-        if file.stat().st_size or len(files) == 1:
-            alike.setdefault(_header(connection, file, kind, columns, form), []).append(file)
+    filled = [file for file in files if file.stat().st_size or len(files) == 1]
+    headers = [(_header(connection, file, kind, columns, form), file) for file in filled]
+    alike = [(header, [file for _, file in group]) for header, group in groupby(headers, key=itemgetter(0))]
     keys, parts = _hive_keys(files), []
     wanted = columns.named.values()
-    _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike.items()}, wanted)
-    for (sep, above, names), group in alike.items():
+    _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike}, wanted)
+    for (sep, above, names), group in alike:
         check_distinct(filter(None, names), wanted if columns.arm else None)
         labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
         labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
@@ -334,12 +334,10 @@ def _separated(  # noqa: PLR0917
         chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
         reader = f"read_csv({addresses(group)}, columns = {{{kinds}}}, {how})"
         parts.append(f"SELECT {chosen} FROM {reader}")
-    found = list(dict.fromkeys(name for _, _, names in alike for name in names if name))
+    found = list(dict.fromkeys(name for (_, _, names), _ in alike for name in names if name))
     if set(found) >= _SUMMARY:
         msg = f"{files[0].name!r} holds one line for each command, and no single times; export them with "
         raise InvalidArgument(f"{msg}--export-json FILE", "file")
-    if len(parts) > 1:
-        connection.execute("SET threads = 1")  # keeps the order of the files
     return " UNION ALL BY NAME ".join(parts), found
 
 
