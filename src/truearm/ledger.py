@@ -1,18 +1,23 @@
 """Many accept/reject decisions, one error rate (extensions L1, L2).
 
 A ledger is a hash-chained file. A gate's level is on disk before its first reading and is spent whatever happens
-then: a process that dies leaves a gate that did not accept.
+then: a process that dies leaves a gate that did not accept. Reading a ledger recomputes it, so that a forged one
+is neither shown nor continued.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
+from truearm.evaluation import evaluate
 from truearm.problem import (
     Contamination,
     Handicap,
@@ -22,12 +27,27 @@ from truearm.problem import (
     check_count,
     check_delta,
     fix_options,
+    require,
 )
-from truearm.run import Study, run
-from truearm.store import LEDGER, Database, Row, chain, check_chain, first_digest, parse_json, to_json
+from truearm.run import OnError, Study, run
+from truearm.store import (
+    LEDGER,
+    Database,
+    Row,
+    Transaction,
+    chain,
+    check_chain,
+    check_file,
+    check_head,
+    check_text,
+    first_digest,
+    parse_json,
+    to_json,
+)
 
 ErrorRate = Literal["fdr", "any"]
 Verdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
+BASE = "base"  # what the function that a candidate is compared with is called
 _NAME = "ledger"  # of the only chain in the file
 _OPENED, _CLOSED = "opened", "closed"
 
@@ -41,15 +61,38 @@ def weight(number: int, expected: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is fixed when a ledger is created."""
+
+    delta: float = 0.05
+    error_rate: ErrorRate = "fdr"
+    expected: int = 100
+
+    def __post_init__(self) -> None:
+        require(self.error_rate in ("fdr", "any"), "error_rate", self.error_rate, "be 'fdr' or 'any'")
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        check_count("expected", self.expected)
+
+    def level(self, number: int, accepted: int) -> float:
+        """Return the level of a gate that opens after this many were accepted (extensions L1, L2)."""
+        return self.delta * weight(number, self.expected) * (1 + accepted * (self.error_rate == "fdr"))
+
+    def __str__(self) -> str:
+        return f"delta={self.delta:g}, error_rate={self.error_rate!r}, expected={self.expected}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """One decision of a ledger: its level, the evidence it closed with, and the verdict."""
 
     number: int
     name: str
     level: float
-    verdict: Verdict
-    log_evidence: float
-    details: Mapping[str, Any]
+    base: str = BASE
+    verdict: Verdict = "open"
+    log_evidence: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What was asked, when, and of what; digests of commands, readings and log."""
     result: Result | None = None
     """The measurements, for the gate that was just decided."""
 
@@ -57,6 +100,79 @@ class Gate:
     def accepted(self) -> bool:
         """Whether the candidate was accepted."""
         return self.verdict == "accepted"
+
+    @property
+    def log_bar(self) -> float:
+        """The log-evidence from which on the candidate is accepted."""
+        return -math.log(self.level)
+
+    def judge(self, log_evidence: float, log_against: float, *, doubtful: bool) -> Verdict:
+        """Return the verdict on evidence for the candidate and for the base (extensions L)."""
+        if doubtful:
+            return "doubtful"
+        if log_evidence >= self.log_bar:
+            return "accepted"
+        return "not better" if log_against >= self.log_bar else "undecided"
+
+
+class Book:
+    """The gates that the rows up to a position describe; each row must follow from those before it."""
+
+    def __init__(self, first: Row | None, name: str, noted: str = "") -> None:
+        if first is None or first.digest != first_digest(first.notes or ""):
+            msg = f"{name}: the settings of the ledger were changed after they were written; restore a copy"
+            raise VerificationError(msg)
+        self.settings = Settings(**parse_json(first.notes or ""))
+        self.gates: dict[int, Gate] = {}
+        self.position, self.digest, self._name, self._accepted = 0, first.digest, name, 0
+        self._noted, self.is_noted = noted, self.head.startswith(noted)
+
+    @property
+    def head(self) -> str:
+        """The digest of the last row, which covers all rows."""
+        return self.digest.hex()
+
+    @property
+    def spent(self) -> float:
+        """The part of delta that the weights of the opened gates use."""
+        return self.settings.delta * math.fsum(weight(number, self.settings.expected) for number in self.gates)
+
+    def read(self, rows_after: Callable[[int], list[Row]]) -> None:
+        """Add the rows that were written since."""
+        while rows := rows_after(self.position):
+            check_chain(rows, self.position, self.digest, self._name)
+            for row in rows:
+                try:
+                    is_right = (row.worker, row.at, row.draw) == (None, 0.0, None) and self._add(row)
+                except (KeyError, TypeError, ValueError, ProtocolError):
+                    is_right = False
+                if not is_right:
+                    msg = (
+                        f"{self._name}: row {row.position} (gate {row.ticket}, {row.arm!r}) does not follow from "
+                    )
+                    raise VerificationError(f"{msg}the rows before it; restore a copy")
+                self.position, self.digest = row.position, row.digest
+                self.is_noted = self.is_noted or self.head.startswith(self._noted)
+
+    def open(self, name: str, base: str, details: Mapping[str, Any]) -> Gate:
+        """Return the next gate."""
+        number = len(self.gates) + 1
+        level = self.settings.level(number, self._accepted)
+        return Gate(number=number, name=name, level=level, base=base, details=details)
+
+    def _add(self, row: Row) -> bool:
+        notes = parse_json(row.notes or "")
+        if row.kind == _OPENED:
+            gate = self.open(row.arm or "", notes.pop("base"), notes)
+            self.gates[gate.number] = gate
+            return (row.ticket, row.value) == (gate.number, repr(gate.level))
+        gate, evidence = self.gates[row.ticket or 0], float(row.value or "nan")
+        verdict = gate.judge(evidence, notes["log_against"], doubtful=notes["doubtful"])
+        self.gates[gate.number] = replace(
+            gate, verdict=verdict, log_evidence=evidence, details={**gate.details, **notes}
+        )
+        self._accepted += verdict == "accepted"
+        return (row.kind, gate.verdict, gate.name, notes["verdict"]) == (_CLOSED, "open", row.arm, verdict)
 
 
 class Ledger:
@@ -87,25 +203,23 @@ class Ledger:
     def __init__(
         self, path: str | Path, *, delta: float = 0.05, error_rate: ErrorRate = "fdr", expected: int = 100
     ) -> None:
-        if error_rate not in ("fdr", "any"):
-            msg = f"error_rate must be 'fdr' or 'any', but got {error_rate!r}"
-            raise InvalidArgument(msg, "error_rate", error_rate)
-        self.delta = check_delta(delta)
-        self.error_rate = error_rate
-        self.expected = check_count("expected", expected, least=1)
+        self.settings = Settings(delta=delta, error_rate=error_rate, expected=expected)
         self._database = Database(path, LEDGER)
         self._database.prepare()
-        settings = {"delta": self.delta, "error_rate": error_rate, "expected": self.expected}
-        text = to_json("settings", settings)
-        with self._database.write(_NAME) as transaction:
-            if transaction.last() is None:
-                transaction.append([_first_row(text)])
-        known = read_settings(self._database)
-        if known != settings:
-            here = ", ".join(f"{key}={value!r}" for key, value in known.items())
+        text = to_json("settings", {"delta": self.settings.delta, "error_rate": error_rate, "expected": expected})
+        first = Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
+        try:
+            with self._database.write(_NAME) as transaction:
+                if transaction.last() is None:
+                    transaction.append([first])
+            self._book = Book(self._database.row(_NAME, 0), str(path))
+            if self._book.settings != self.settings:
+                msg = f"{path} is a ledger with {self._book.settings}; use the same settings, or another file"
+                raise InvalidArgument(msg, "path")
+        except BaseException:
             self.close()
-            msg = f"{path} is a ledger with {here}; use the same settings, or choose another file"
-            raise InvalidArgument(msg, "path")
+            raise
+        self._turn = threading.Lock()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -120,52 +234,67 @@ class Ledger:
     @property
     def gates(self) -> list[Gate]:
         """All gates in the order in which they opened."""
-        return list(_gates(self._database.rows(_NAME, 0)).values())
+        self._read()
+        return list(self._book.gates.values())
 
     @property
     def spent(self) -> float:
         """The part of delta that the weights of the opened gates use."""
-        return sum(self.delta * weight(gate.number, self.expected) for gate in self.gates)
+        self._read()
+        return self._book.spent
 
-    def open(self, name: str, details: Mapping[str, Any]) -> Gate:
+    def _read(self) -> None:
+        with self._turn:
+            self._book.read(lambda position: self._database.rows(_NAME, position))
+
+    def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> Gate:
         """Open a gate: number it and spend its level, in one transaction."""
-        with self._database.write(_NAME) as transaction:
-            gates = list(_gates(transaction.rows(0)).values())
-            gate = Gate(
-                number=len(gates) + 1,
-                name=name,
-                level=gate_level(gates, len(gates) + 1, self.delta, self.error_rate, self.expected),
-                verdict="open",
-                log_evidence=0.0,
-                details=details,
+        check_text("name", name)
+        with self._turn, self._database.write(_NAME) as transaction:
+            self._book.read(transaction.rows)
+            gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
+            notes = {"base": base, **gate.details}
+            self._append(
+                transaction, [_OPENED, gate.number, name, None, repr(gate.level), to_json("details", notes)]
             )
-            last = transaction.last()
-            text = [_OPENED, gate.number, name, None, repr(gate.level), to_json("details", details)]
-            assert last is not None  # the settings
-            transaction.append(chain([text], last.position, last.digest))
         return gate
 
-    def record(self, gate: Gate, result: Result) -> Gate:
-        """Close a gate with the result of its measurements."""
-        candidate, base = result.problem.arms
-        evidence = judge_of(result.certificate, result.readings or {}).better(0, 1).log_value
-        verdict: Verdict = "undecided"
-        if result.doubts:
-            verdict = "doubtful"
-        elif result.best == candidate and evidence >= -math.log(gate.level):
-            verdict = "accepted"
-        elif result.best == base:
-            verdict = "not better"
-        notes = {"verdict": verdict, "digest": result.certificate.digest, "pulls": result.total}
-        with self._database.write(_NAME) as transaction:
-            if _gates(transaction.rows(0))[gate.number].verdict != "open":
+    def record(self, gate: Gate, result: Result, log: str | None = None) -> Gate:
+        """Close a gate with the result of its measurements.
+
+        Parameters
+        ----------
+        log
+            The head of the log of the measurements, if they have one.
+        """
+        arms = result.problem.arms
+        base, candidate = arms.index(gate.base), 1 - arms.index(gate.base)
+        judge = judge_of(result.certificate, result.readings or {})
+        evidence, against = (judge.better(*pair).log_value for pair in ((candidate, base), (base, candidate)))
+        verdict = gate.judge(evidence, against, doubtful=bool(result.doubts))
+        notes = {
+            "verdict": verdict,
+            "doubtful": bool(result.doubts),
+            "log_against": against,
+            "pulls": result.total,
+            "readings": result.certificate.digest,
+            "log": log,
+            "closed": _now(),
+        }
+        with self._turn, self._database.write(_NAME) as transaction:
+            self._book.read(transaction.rows)
+            if self._book.gates[gate.number].verdict != "open":
                 msg = f"gate {gate.number} ({gate.name!r}) is closed already; open a new one"
                 raise ProtocolError(msg)
-            last = transaction.last()
-            assert last is not None
             text = [_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)]
-            transaction.append(chain([text], last.position, last.digest))
-        return replace(gate, verdict=verdict, log_evidence=evidence, result=result)
+            self._append(transaction, text)
+        details = {**gate.details, **notes}
+        return replace(gate, verdict=verdict, log_evidence=evidence, details=details, result=result)
+
+    def _append(self, transaction: Transaction, text: list[Any]) -> None:
+        # the time is in the notes, where the chain covers it
+        rows = [row._replace(at=0.0) for row in chain([text], self._book.position, self._book.digest)]
+        transaction.append(rows)
 
     def accept(
         self,
@@ -189,18 +318,82 @@ class Ledger:
         max_pulls
             The budget of readings; a gate that ends undecided does not accept.
         """
-        problem = gate_problem((name, "base"), goal=goal, tolerance=tolerance, contamination=contamination)
-        gate = self.open(name, {"goal": goal, "tolerance": str(tolerance), "max_pulls": max_pulls})
-        sources = dict(zip(problem.arms, (candidate, base), strict=True))
-        study = Study.of(at_level(problem, gate.level), max_pulls=max_pulls)
-        return self.record(gate, run(study, lambda arm: sources[arm]))
+        problem = gate_problem((name, BASE), name, goal=goal, tolerance=tolerance, contamination=contamination)
+        sources = {name: candidate, BASE: base}
+        asked = {"goal": goal, "tolerance": str(tolerance), "max_pulls": check_count("max_pulls", max_pulls)}
+
+        def measure(level: float) -> Result:
+            return run(Study.of(at_level(problem, level), max_pulls=max_pulls), sources.__getitem__)
+
+        return self._decide(self.open(name, details=asked), measure)
+
+    def accept_scores(
+        self,
+        name: str,
+        candidate: Callable[[Any], float],
+        base: Callable[[Any], float],
+        items: Iterable[Any],
+        *,
+        score_range: tuple[float, float] = (0, 1),
+        goal: Literal["max", "min"] = "max",
+        max_items: int | None = None,
+        contamination: float | Contamination = 0.0,
+        on_error: OnError = "missing",
+        workers: int | None = None,
+    ) -> Gate:
+        """Score a candidate and a base on items in random order and decide whether the candidate's mean is higher.
+
+        The items are drawn in a new order for each gate; the claim is about their list (extensions B).
+
+        Parameters
+        ----------
+        candidate, base
+            Functions of one item that return its score.
+        score_range, goal, max_items, contamination, on_error, workers
+            As in `evaluate`.
+        """
+        known = list(items)
+        problem = gate_problem(
+            (name, BASE),
+            name,
+            goal=goal,
+            contamination=contamination,
+            score_range=score_range,
+            items=len(known),
+        )
+        asked = {"goal": goal, "score_range": list(problem.score_range or ()), "items": len(known)}
+
+        def measure(level: float) -> Result:
+            return evaluate(
+                {name: candidate, BASE: base},
+                known,
+                score_range=score_range,
+                goal=goal,
+                contamination=contamination,
+                delta=at_level(problem, level).delta,
+                max_items=max_items,
+                on_error=on_error,
+                workers=workers,
+                progress=False,
+            )
+
+        return self._decide(self.open(name, details=asked), measure)
+
+    def _decide(self, gate: Gate, measure: Callable[[float], Result]) -> Gate:
+        """Measure at the level of a gate and close it; a measurement that failed closes it, too."""
+        try:
+            return self.record(gate, measure(gate.level))
+        except ArmFailed as error:
+            if isinstance(error.result, Result):
+                self.record(gate, error.result)
+            raise
 
 
-def gate_problem(arms: tuple[str, str], **options: Unpack[ProblemOptions]) -> Problem:
-    """Return the problem of a gate: a candidate, which must be better by more than the tolerance, and a base."""
+def gate_problem(arms: tuple[str, str], candidate: str, **options: Unpack[ProblemOptions]) -> Problem:
+    """Return the problem of a gate between two arms: the candidate must be better by more than the tolerance."""
     allowed = Tolerance.of(options.pop("tolerance", 0.0))
     problem = Problem.of(arms, **fix_options(options, rounds=True))
-    return replace(problem, handicap=Handicap(arms[0], allowed)) if allowed else problem
+    return replace(problem, handicap=Handicap(candidate, allowed)) if allowed else problem
 
 
 def at_level(problem: Problem, level: float) -> Problem:
@@ -208,74 +401,33 @@ def at_level(problem: Problem, level: float) -> Problem:
     return replace(problem, delta=2 * level)
 
 
-def gate_level(gates: Sequence[Gate], number: int, delta: float, error_rate: ErrorRate, expected: int) -> float:
-    """Return the level of a gate that opens after these (extensions L1, L2)."""
-    accepted = sum(gate.accepted for gate in gates) if error_rate == "fdr" else 0
-    return delta * weight(number, expected) * (1 + accepted)
+def read_ledger(path: str | Path, head: str | None = None) -> Book:
+    """Read a ledger and recompute its chain, every number, level and verdict.
 
-
-def verify_ledger(path: str | Path) -> list[Gate]:
-    """Recompute the chain, every level and every verdict of a ledger, and return its gates.
+    Parameters
+    ----------
+    head
+        A digest that was noted before: it must be in the chain, because a forger can recompute all digests.
 
     Raises
     ------
     VerificationError
-        If the file was changed, or a level or a verdict does not follow from the rows before it.
+        If the file was changed, or a row does not follow from the rows before it.
     """
-    database = Database(path, LEDGER)
-    try:
-        settings, first = read_settings(database), database.row(_NAME, 0)
-        assert first is not None
-        rows = database.rows(_NAME, 0)
-        check_chain(rows, 0, first.digest, str(path))
-    finally:
-        database.close()
-    known: list[Row] = []
-    for row in rows:
-        known.append(row)
-        gate = _gates(known)[row.ticket or 0]
-        if row.kind == _OPENED:
-            before = list(_gates(known[:-1]).values())
-            level = gate_level(before, len(before) + 1, **settings)
-            is_right = gate.number == len(before) + 1 and gate.level == level
-        else:
-            is_right = not gate.accepted or gate.log_evidence >= -math.log(gate.level)
-        if not is_right:
-            msg = f"{path}: gate {gate.number} ({gate.name!r}) does not follow from the gates before it"
-            raise VerificationError(msg)
-    return list(_gates(rows).values())
+    if not check_file(Path(path), LEDGER):
+        raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
+    with closing(Database(path, LEDGER)) as database:
+        book = Book(database.row(_NAME, 0), str(path), check_head(head))
+        book.read(lambda position: database.rows(_NAME, position))
+    if not book.is_noted:
+        raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")
+    return book
 
 
-def read_settings(database: Database) -> dict[str, Any]:
-    """Return delta, error rate and expected number of gates of a ledger."""
-    row = database.row(_NAME, 0)
-    if row is None or row.digest != first_digest(row.notes or ""):
-        msg = f"{database.name}: the settings of the ledger were changed after they were written; restore a copy"
-        raise VerificationError(msg)
-    settings: dict[str, Any] = parse_json(row.notes or "")
-    return settings
+def verify_ledger(path: str | Path) -> list[Gate]:
+    """Return the gates of a ledger that `read_ledger` recomputed."""
+    return list(read_ledger(path).gates.values())
 
 
-def _first_row(text: str) -> Row:
-    return Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
-
-
-def _gates(rows: Iterable[Row]) -> dict[int, Gate]:
-    """Return the gates that rows describe, by number."""
-    gates: dict[int, Gate] = {}
-    for row in rows:
-        notes, number = parse_json(row.notes or "{}"), row.ticket or 0
-        if row.kind == _OPENED:
-            gates[number] = Gate(
-                number=number,
-                name=row.arm or "",
-                level=float(row.value or "nan"),
-                verdict="open",
-                log_evidence=0.0,
-                details=notes,
-            )
-        elif number in gates and gates[number].verdict == "open":
-            gates[number] = replace(
-                gates[number], verdict=notes["verdict"], log_evidence=float(row.value or "nan")
-            )
-    return gates
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -707,6 +707,15 @@ class Verified(NamedTuple):
     study: Study
 
 
+def check_head(noted: str | None) -> str:
+    """Return the first digits of a head, none if none was noted."""
+    wanted = (noted or "").strip().lower()
+    if noted is not None and not re.fullmatch(rf"[0-9a-f]{{{_MIN_HEAD_DIGITS},64}}", wanted):
+        msg = f"a head is {_MIN_HEAD_DIGITS} or more hexadecimal digits, but got {noted!r}"
+        raise InvalidArgument(msg)
+    return wanted
+
+
 def verify(path: str | Path, noted: str | None = None) -> Verified:
     """Check a whole log: its pages, the chain of its digests, and that its events follow from its definition.
 
@@ -716,10 +725,7 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
         A head that was noted when the log was written, or its first digits: it must be in the chain, because a
         forger can recompute all digests.
     """
-    wanted = (noted or "").strip().lower()
-    if noted is not None and not re.fullmatch(rf"[0-9a-f]{{{_MIN_HEAD_DIGITS},64}}", wanted):
-        msg = f"a head is {_MIN_HEAD_DIGITS} or more hexadecimal digits, but got {noted!r}"
-        raise InvalidArgument(msg)
+    wanted = check_head(noted)
     with Store(path) as store:
         try:
             definition, head, events = store.definition, store._row(0).digest.hex(), []
@@ -792,7 +798,7 @@ def check_file(path: Path, application: int) -> bool:
         msg = f"{path} holds the studies of a server; `truearm serve --database {path}` opens it"
         raise InvalidArgument(msg)
     if known != application:
-        what = "a truearm log" if application == RACE else "a database of truearm serve"
+        what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}[application]
         msg = f"{path} is not {what}, and was left as it is; choose another file"
         raise InvalidArgument(msg)
     _check_version(str(path), version, VERSIONS[application])
