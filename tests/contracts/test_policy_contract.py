@@ -1,4 +1,4 @@
-"""Every policy sits one examination."""
+"""What every policy must do, checked for all of them."""
 
 import json
 import math
@@ -71,17 +71,17 @@ def constant(value, arms="ABC"):
     return {arm: np.full(LENGTH, value) for arm in arms}
 
 
-@pytest.fixture(params=POLICIES)
+@pytest.fixture(params=POLICIES, scope="module")
 def name(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def policy(name):
     return POLICIES[name]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(name, policy):
     return drive(policy, problem_for(name), readings(), keep=True)
 
@@ -89,10 +89,6 @@ def run(name, policy):
 def test_the_best_of_distant_arms_is_found(run):
     assert run.verdict is not None
     assert (run.verdict.best, run.verdict.candidates) == ("A", ("A",))
-
-
-def test_asking_twice_gives_the_same(policy, run):
-    assert all(policy.ask(state) == policy.ask(state) for state in run.states)
 
 
 def test_old_states_still_answer_as_they_did(policy, run):
@@ -118,11 +114,6 @@ def test_an_excluded_arm_is_never_asked_for_again(policy, run):
 def test_order_of_arrival_inside_a_batch_is_indifferent(name, policy, run):
     shuffled = drive(policy, problem_for(name), readings(), shuffle=np.random.default_rng(3))
     assert (shuffled.verdict, shuffled.batches) == (run.verdict, run.batches)
-
-
-def test_replaying_the_tapes_repeats_the_run(name, policy, run):
-    again = drive(policy, problem_for(name), readings())
-    assert (again.verdict, again.batches, again.counts) == (run.verdict, run.batches, run.counts)
 
 
 def test_a_state_survives_a_pickle(policy, run):
@@ -220,12 +211,8 @@ def test_the_standing_says_who_leads(policy, run):
     assert "A" in last.so_far.candidates
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.05])
-@pytest.mark.parametrize("adversary", ["oblivious", "prescient", "malicious"])
-def test_every_adversary_is_served(name, policy, eps, adversary):
-    problem = replace(problem_for(name), contamination=Contamination(eps, adversary))
-    assert drive(policy, problem, readings()).verdict.best == "A"
-
-
-def test_the_promise_is_served(name, policy):
-    assert drive(policy, replace(problem_for(name), contamination=None), readings()).verdict.best == "A"
+@pytest.mark.parametrize(
+    "contamination", [None, 0.0, Contamination(0.05, "prescient"), Contamination(0.05, "malicious")], ids=str
+)
+def test_every_assumption_finds_the_best_arm(name, policy, contamination):
+    assert drive(policy, replace(problem_for(name), contamination=contamination), readings()).verdict.best == "A"

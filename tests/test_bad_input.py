@@ -273,7 +273,7 @@ def test_very_many_broken_workbooks_are_told_in_words(workbook, tmp_path):
 
 ANALYZE = """
 import sys
-from test_bad_hands import ran
+from test_bad_input import ran
 for file in sys.argv[1:]:
     print(file, flush=True)
     ran("analyze", file, "--arm", "arm", "--value", "value")
