@@ -23,10 +23,9 @@ from rich.console import Console
 from rich.text import Text
 
 from truearm import __version__
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Alarm, Certificate
-from truearm.claims.ratios import Ratio, ratios
-from truearm.claims.result import COPIED, OF_PROBLEM, SCHEMA, Lead, Result
+from truearm.claims.certify import ratios
+from truearm.claims.result import COPIED, OF_PROBLEM, SCHEMA, Analysis, Lead, Ratio, Result
 from truearm.cli import main
 from truearm.problem import Problem
 from truearm.report import tables

@@ -10,9 +10,9 @@ from scipy.stats import binom, binomtest
 
 import truearm as ta
 from truearm.analysis import analyze
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
+from truearm.claims.result import Analysis
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
 from truearm.evidence import Levels, fixed_pair, pair, threshold
 from truearm.evidence.sample import Sample

@@ -11,7 +11,7 @@ import truearm as ta
 from reference import vectors
 from truearm import Contamination, InvalidArgument, analyze, audit, least_eps
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.support import check_support
+from truearm.claims.certify import check_support
 from truearm.evidence.audit import distance, eps_of_change
 from truearm.problem import Adversary, Problem
 

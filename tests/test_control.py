@@ -7,7 +7,7 @@ import pytest
 
 from reference import vectors
 from truearm import Contamination, InvalidArgument, OutOfReach, VerificationError, analyze, verify
-from truearm.claims.analysis import Analysis
+from truearm.claims.result import Analysis
 from truearm.evidence import Judge, Trust, pair
 from truearm.evidence.control import against_control, false_discovery, step_down
 from truearm.evidence.levels import Levels

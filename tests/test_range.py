@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import truearm as ta
 from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze, lab
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import sample_of
+from truearm.claims.result import Analysis
 from truearm.cli import main
 from truearm.evidence import Judge, pair
 from truearm.evidence.levels import Levels

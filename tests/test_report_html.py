@@ -164,8 +164,8 @@ def test_control_characters_are_replaced():
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
 def test_odd_readings_make_a_page_too(readings, design):
     problem = Problem(arms=("A", "B"))
-    verdict = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
-    written = page(certify(problem, readings, verdict, design=design), readings)
+    verdict = Verdict(status=Status.EXHAUSTED, candidates=problem.arms, design=design)
+    written = page(certify(problem, readings, verdict), readings)
     Outline(written)
     assert not re.search(r'="-?(nan|inf)', written)
 

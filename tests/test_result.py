@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.analysis import analyze
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
-from truearm.claims.certify import certify, describe
+from truearm.claims.certify import certify, check_support, describe
 from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.result import Lead, Reach, Result
-from truearm.claims.support import check_support
+from truearm.claims.result import Analysis, Lead, Reach, Result
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown, Levels, Trust, best_looking, breakdown, pair, shifted
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
@@ -60,7 +58,7 @@ ARM_KEYS = {"name", "n", "observed", "low", "high", "mad", "mad_low", "mad_high"
 
 def decided(tapes=TAPES, best="A", *, status=Status.CERTIFIED, design="sequential", **promises):
     problem = Problem(arms=tuple(tapes), **promises)
-    return certify(problem, tapes, Verdict(status=status, best=best, candidates=(best,)), design=design)
+    return certify(problem, tapes, Verdict(status=status, best=best, candidates=(best,), design=design))
 
 
 def undecided(tapes=TAPES, status=Status.EXHAUSTED, **promises):
@@ -346,8 +344,7 @@ def test_the_quality_curve_holds_for_the_arm_that_looks_best():
         result = certify(
             Problem(arms=tuple("ABCDE"), delta=0.2, contamination=0.0),
             tapes,
-            Verdict(status=Status.EXHAUSTED, candidates=tuple("ABCDE")),
-            design="fixed",
+            Verdict(status=Status.EXHAUSTED, candidates=tuple("ABCDE"), design="fixed"),
         )
         misses += any(norm.sf(point.x) < point.share for point in result.quality)
     assert binomtest(misses, 60, 0.2, alternative="greater").pvalue > 1e-4

@@ -13,11 +13,10 @@ from click.testing import CliRunner
 import loads
 import truearm as ta
 from truearm import Contamination, Study, find_best
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Certificate, Status
-from truearm.claims.certify import judge_of
+from truearm.claims.certify import judge_of, ratios
 from truearm.claims.plain import from_plain
-from truearm.claims.ratios import ratios
+from truearm.claims.result import Analysis
 from truearm.cli import main
 from truearm.cli.asked import DEFAULT_LIMIT_S, Asked
 from truearm.cli.race import race_command

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reference import vectors
 from truearm import Contamination, VerificationError, analyze
-from truearm.claims.analysis import Analysis
+from truearm.claims.result import Analysis
 from truearm.evidence import Judge, tiers
 from truearm.evidence.sample import Sample
 from truearm.evidence.tiers import Order, closed, order

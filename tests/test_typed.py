@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import assert_type
 
 import truearm as ta
-from truearm.claims.analysis import Analysis
+from truearm.claims.result import Analysis
 from truearm.planning import Plan
 
 found = ta.analyze({"A": [1.0, 2.0], "B": [2.0, 3.0]}, goal="min")

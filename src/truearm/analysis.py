@@ -18,13 +18,9 @@ from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
 from truearm.claims import alarms
-from truearm.claims.analysis import Analysis, Contest
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict, digest
-from truearm.claims.certify import certify
-from truearm.claims.control import check_control, check_ordered, claims_of
-from truearm.claims.result import Result
-from truearm.claims.support import check_support
-from truearm.claims.tiers import tiers_of
+from truearm.claims.certify import certify, check_control, check_ordered, check_support, control_claims, tiers_of
+from truearm.claims.result import Analysis, Contest, Result
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
 from truearm.data.dataset import Dataset
@@ -360,9 +356,9 @@ def _judge(
     claims = _rejections(judge, ranking, known)
     noticed, alone = _dependence(problem, collected), len(problem.arms) == 1  # of one arm it is only noted
     doubts = (*told, *alarms.clusters(collected.suspects), *(() if alone else noticed), *alarms.doubts(judge))
-    verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
+    verdict = Verdict.doubtful(doubts, problem.arms, design) if doubts else _verdict(judge, claims)
     if asked.control is not None and not doubts:
-        verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
+        verdict = replace(verdict, control=control_claims(judge, asked.control, asked.method))
     origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
     if notes is not None:
@@ -373,7 +369,6 @@ def _judge(
         problem,
         tapes,
         verdict,
-        design=design,
         samples=judge.samples,
         mark="",
         noticed=noticed if alone else (),
@@ -484,7 +479,8 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
     best = problem.arms[judge.leader]
 
     def ended(status: Status, best: str | None = None, more: tuple[Claim, ...] = ()) -> Verdict:
-        return Verdict(status=status, candidates=candidates, best=best, rule=judge.rule, claims=claims + more)
+        grounds: dict[str, Any] = {"rule": judge.rule, "claims": claims + more, "design": judge.design}
+        return Verdict(status=status, candidates=candidates, best=best, **grounds)
 
     if len(alive) == 1:
         return ended(Status.strict(problem), best)

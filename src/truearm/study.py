@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike
 from truearm import policies
 from truearm.batch import OpenBatch, Order
 from truearm.claims.certificate import Origin, Tapes, Verdict
-from truearm.claims.certify import certify
+from truearm.claims.certify import certify, check_support
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
-from truearm.claims.support import check_support
 from truearm.decision import Decision
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.events import LOG_MISMATCH, Columns, Event, Log, Noted, Reading, Released, from_row, to_row
@@ -162,14 +161,7 @@ class Study:
                 Origin(by, options, self.max_pulls, self.seed, self._decision.overlapping),
                 self._final,
             )
-            found = certify(
-                self.problem,
-                readings,
-                verdict,
-                design=verdict.design,
-                noticed=self._decision.noticed,
-                origin=origin,
-            )
+            found = certify(self.problem, readings, verdict, noticed=self._decision.noticed, origin=origin)
             conditions = {"order": self._order_basis} if self.problem.is_blind else None
             self._result = replace(check_support(found, readings), readings=readings, conditions=conditions)
         return self._result

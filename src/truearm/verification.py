@@ -14,11 +14,10 @@ import numpy as np
 
 from truearm import policies
 from truearm.analysis import repeated
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Alarm, Certificate, Readings, Tapes, digest
+from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.ratios import ratios
-from truearm.claims.result import Result, check_schema
+from truearm.claims.result import Analysis, Result, check_schema
 from truearm.claims.suites import Runs, Suite, judge_suite
 from truearm.commands.metrics import runs_of
 from truearm.data.dataset import Dataset
@@ -151,7 +150,7 @@ def _readings_in(data: Mapping[str, Any]) -> Tapes | None:
 
 
 def _check_kept(certificate: Certificate, kept: Readings) -> None:
-    tapes = _columns(kept, rounds=certificate.problem.rounds) if certificate.analyzed else kept
+    tapes = _columns(kept, rounds=certificate.problem.rounds) if certificate.is_analysis else kept
     if _digest(certificate, tapes) != certificate.digest:
         msg = "the readings in the document are not those that it is verified by: their digest differs"
         raise VerificationError(msg)
@@ -172,13 +171,13 @@ def _data(certificate: Certificate, source: Source) -> _Data:
     elif isinstance(source, Counts):
         data = _Data(source.arms(), Dataset({}, counted=source))
     elif isinstance(source, Dataset):
-        aligned = certificate.analyzed and certificate.problem.rounds and source.counts is None
+        aligned = certificate.is_analysis and certificate.problem.rounds and source.counts is None
         table = source.align() if aligned else source
-        if table.counter is not None and certificate.analyzed:
+        if table.counter is not None and certificate.is_analysis:
             repeated(certificate, table)  # counts become as fine as the decision needs
         data = _Data(table.tapes if table.counts is None else table.counts.arms(), table)
     else:
-        data = _Data(_columns(source, rounds=certificate.problem.rounds) if certificate.analyzed else source)
+        data = _Data(_columns(source, rounds=certificate.problem.rounds) if certificate.is_analysis else source)
     if unknown := [arm for arm in data.tapes if arm not in certificate.problem.arms]:
         msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, unknown)):.200}"
         raise VerificationError(msg)
@@ -223,7 +222,7 @@ def _repeat(
     try:
         if data.study is not None:
             return _ended(Study.replay(data.study.definition, data.study.events())), ()
-        if certificate.analyzed:
+        if certificate.is_analysis:
             return _analyze_again(certificate, data, given)
         return _retrace(certificate, data.tapes, policy), ()
     except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:

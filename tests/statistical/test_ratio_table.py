@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truearm as ta
-from truearm.claims.ratios import ratios
+from truearm.claims.certify import ratios
 
 from .promise import kept, power
 

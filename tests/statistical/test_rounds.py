@@ -11,7 +11,7 @@ import pytest
 
 import loads
 from truearm import Contamination, Study
-from truearm.claims.ratios import ratios
+from truearm.claims.certify import ratios
 
 from .promise import kept
 

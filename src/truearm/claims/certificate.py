@@ -6,7 +6,7 @@ Tapes are in the user's units; samples are oriented.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -17,13 +17,13 @@ from truearm.claims.views import show
 from truearm.evidence import Entry, Judge, Rule
 from truearm.evidence.control import Method
 from truearm.evidence.counts import Counted
-from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import orient, start_sample
 from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
-"""The readings of an arm in order of pull, None for a pull never told."""
+"""The readings of an arm in order of pull, None for a pull without one."""
 Tapes = Mapping[str, Tape]
 Readings = Mapping[str, Tape | Counted]
 """Tapes, or how many readings there are in which bucket."""
@@ -41,13 +41,7 @@ class Status(StrEnum):
 
     @classmethod
     def strict(cls, problem: Problem) -> "Status":
-        """Return the status when one arm remains.
-
-        Examples
-        --------
-        >>> [Status.strict(Problem(arms=("A", "B"), contamination=c)).value for c in (0.05, None)]
-        ['certified', 'separated']
-        """
+        """Return the status when one arm remains."""
         return cls.SEPARATED if problem.contamination is None else cls.CERTIFIED
 
 
@@ -142,7 +136,7 @@ class Origin:
     """The budget of pulls of a study."""
     seed: int | None = None
     overlapping: bool = False
-    """Whether a study decided while pulls were out, so that only its log can tell what it knew by then."""
+    """Whether a study decided while pulls were out, so that only its log has what it knew by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,119 +149,57 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """How and why a policy stopped."""
+class Grounds:
+    """What a decision rests on."""
 
-    status: Status
-    candidates: tuple[str, ...]
     best: str | None = None
     rule: Rule | None = None
     entries: tuple[Entered, ...] = ()
     claims: tuple[Claim, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
-    doubts: tuple[Alarm, ...] = ()
-    """The assumptions that the readings contradict; if any, nothing is certified."""
-    estimated: bool = False
-    """Whether arms were compared by a user's estimator."""
-    control: ControlClaims | None = None
-    """Which arms beat a control, if that was asked."""
-    design: Design = "sequential"
-    """"fixed" if the policy had fixed all numbers of pulls in advance, and they were made."""
-
-    @classmethod
-    def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
-        """Return the verdict on readings that contradict an assumption: every arm may be the best."""
-        return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts)
-
-
-def digest(problem: Problem, tapes: Readings) -> str:
-    """Return the fingerprint of all readings in order of pull; None stands for a pull never told."""
-    mark = hashlib.sha256()
-    for arm in problem.arms:
-        for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
-            mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
-            mark.update(part)
-    return mark.hexdigest()
-
-
-def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
-    if isinstance(tape, Counted):
-        return tape.marks()
-    told, values = _told(tape)
-    if values.size and (not values.all() or np.isnan(values.min())):
-        values = values + 0.0  # no minus zero
-        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
-    return told.data, np.ascontiguousarray(values).data
-
-
-def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
-    """Return which pulls were told, and what they said."""
-    if isinstance(tape, np.ndarray):
-        return np.ones(tape.size, dtype=np.uint8), tape.astype("<f8", copy=False)
-    told = np.array([value is not None for value in tape], dtype=np.uint8)
-    return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
-
-
-def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> Sample:
-    """Return the first n pulls of an arm's tape as an oriented sample; a pull never told is pending."""
-    if isinstance(tape, Counted):
-        return tape.sample(problem, arm)  # of all readings: counts have no order
-    head = tape[:n]
-    if problem.rounds:
-        return _taped(head, n, problem, arm)
-    told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
-    return start_sample(problem, arm).extend(orient(told, problem, arm), pending=n - told.size)
-
-
-def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Sample:
-    """Return the first n pulls with their places, each of which is a round (extensions E1)."""
-    values, known = np.full(n, np.nan), np.zeros(n, dtype=bool)
-    told, numbers = _told(head)
-    values[: len(head)], known[: len(head)] = numbers, told.astype(bool)
-    return Sample.in_order(orient(values, problem, arm), known)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    """A decision with its dated claims, and the inputs from which it can be repeated.
-
-    Examples
-    --------
-    >>> problem = Problem(arms=("A", "B"), contamination=None)
-    >>> tapes = {"A": np.arange(40.0, 80.0), "B": np.arange(0.0, 40.0)}
-    >>> claim = Claim("B", "A", (40, 40), 1, 14.1)
-    >>> certificate = Certificate(
-    ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16, 40),), claims=(claim,),
-    ...     digest=digest(problem, tapes),
-    ... )
-    >>> round(certificate.judge(claim, tapes).against(1).log_value, 1)
-    14.1
-    >>> certificate.verify({"A": tapes["A"], "B": tapes["B"] + 1})
-    Traceback (most recent call last):
-        ...
-    truearm.errors.VerificationError: the readings are not those of the certificate: their digest differs
-    """
-
-    problem: Problem
-    rule: Rule | None
-    best: str | None
-    entries: tuple[Entered, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    exclusions: tuple[Exclusion, ...] = ()
-    digest: str
     design: Design = "sequential"
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
     estimated: bool = False
-    """Whether the decision is about a user's estimator, not about a quantile."""
-    origin: Origin | None = None
-    """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
+    """Whether arms were compared by a user's estimator, not by a quantile."""
     control: ControlClaims | None = None
     """Which arms beat a control, if that was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Grounds):
+    """How and why a policy stopped."""
+
+    status: Status
+    candidates: tuple[str, ...]
+    doubts: tuple[Alarm, ...] = ()
+    """The assumptions that the readings contradict; if any, nothing is certified."""
+
+    @classmethod
+    def doubtful(
+        cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...], design: Design = "sequential"
+    ) -> "Verdict":
+        """Return the verdict on readings that contradict an assumption: every arm may be the best."""
+        return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts, design=design)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate(Grounds):
+    """A decision with its dated claims, and the inputs from which it can be repeated."""
+
+    problem: Problem
+    digest: str
+    origin: Origin | None = None
+    """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
     places: tuple[Place, ...] = ()
     """The place of every arm, all at once, if that was asked."""
 
+    @classmethod
+    def of(cls, verdict: Verdict, **rest: Any) -> "Certificate":  # noqa: ANN401 - the fields above
+        """Return the certificate of a verdict."""
+        return cls(**{field.name: getattr(verdict, field.name) for field in fields(Grounds)}, **rest)
+
     @property
-    def analyzed(self) -> bool:
+    def is_analysis(self) -> bool:
         """Whether it is that of an analysis."""
         return self.origin is not None and self.origin.by == "analyze"
 
@@ -279,41 +211,85 @@ class Certificate:
     @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
-        if self.rule is None:
-            return None
-        return Judge.of(self.problem, (), design=self.design, ordered=self.rule == "pooled").log_threshold
+        return None if self.rule is None else self._judge(()).log_threshold
 
     def verify(self, readings: Readings) -> Any:  # noqa: ANN401 - `verification.Verified`
         """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
 
-        A pull that was never told is None in its place. `truearm.verify` does the same for a whole result.
+        A pull without a reading is None in its place. `truearm.verify` does the same for a whole result.
         """
         return show("verify_certificate", self, readings)
 
     def judge(self, claim: Claim, readings: Readings) -> Judge:
         """Return the judge of a claim as of its date."""
-        arms = self.problem.arms
-        entered = self.entries[: claim.entered]
-        places = {arm: arms.index(arm) for arm in (claim.arm, claim.leader, *(e.arm for e in entered))}
+        arms, entered = self.problem.arms, self.entries[: claim.entered]
+        needed = {claim.arm, claim.leader, *(entry.arm for entry in entered)}
+        dates = [len(readings.get(arm, ())) for arm in arms] if claim.counts is None else claim.counts
+        counts = dict(zip(arms, dates, strict=True))
+        empty = {arm: () for arm in arms if arm not in needed}
+        samples = samples_of(self.problem, {**readings, **empty}, {**counts, **dict.fromkeys(empty, 0)})
+        entries = entries_of(self.problem, entered, readings, counts)
+        return self._judge(samples, leader=arms.index(claim.leader), entries=entries)
 
-        def head(arm: str, n: int) -> Sample:
-            return sample_of(readings.get(arm, ()), n, self.problem, arm)
+    def _judge(self, samples: Sequence[Sample], **rest: Any) -> Judge:  # noqa: ANN401 - as in `Judge.of`
+        return Judge.of(self.problem, samples, design=self.design, ordered=self.rule == "pooled", **rest)
 
-        counts = {
-            arm: len(readings.get(arm, ())) if claim.counts is None else claim.counts[i]
-            for arm, i in places.items()
-        }
-        samples: list[Sample] = [EMPTY] * len(arms)
-        for arm, i in places.items():
-            samples[i] = head(arm, counts[arm])
-        return Judge.of(
-            self.problem,
-            samples,
-            leader=places[claim.leader],
-            entries=[
-                Entry(places[e.arm], head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
-                for e in entered
-            ],
-            design=self.design,
-            ordered=self.rule == "pooled",
-        )
+
+def digest(problem: Problem, tapes: Readings) -> str:
+    """Return the fingerprint of all readings in order of pull; None stands for a pull without a reading."""
+    mark = hashlib.sha256()
+    for arm in problem.arms:
+        for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
+            mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
+            mark.update(part)
+    return mark.hexdigest()
+
+
+def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
+    if isinstance(tape, Counted):
+        return tape.marks()
+    arrived, values = _split(tape)
+    if values.size and (not values.all() or np.isnan(values.min())):
+        values = values + 0.0  # no minus zero
+        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
+    return arrived.data, np.ascontiguousarray(values).data
+
+
+def _split(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
+    """Return which pulls have a reading, and the readings, 0 for a pull without one."""
+    if isinstance(tape, np.ndarray):
+        return np.ones(tape.size, dtype=np.uint8), tape.astype("<f8", copy=False)
+    arrived = np.array([value is not None for value in tape], dtype=np.uint8)
+    return arrived, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
+
+
+def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> Sample:
+    """Return the first n pulls of an arm's tape as an oriented sample; a pull without a reading is pending."""
+    if isinstance(tape, Counted):
+        return tape.sample(problem, arm)  # of all readings: counts have no order
+    arrived, values = _split(tape[:n])
+    known = arrived.astype(bool)
+    readings = orient(values[known], problem, arm)
+    if problem.rounds:  # the place of a pull is its round (extensions E1)
+        return Sample().place(np.flatnonzero(known), readings, n)
+    return start_sample(problem, arm).extend(readings, pending=n - readings.size)
+
+
+def samples_of(problem: Problem, tapes: Readings, counts: Mapping[str, int] | None = None) -> list[Sample]:
+    """Return the first `counts` pulls of each arm, or all of them, as oriented samples."""
+    sizes = {arm: len(tapes.get(arm, ())) for arm in problem.arms} if counts is None else counts
+    return [sample_of(tapes.get(arm, ()), sizes[arm], problem, arm) for arm in problem.arms]
+
+
+def entries_of(
+    problem: Problem, entries: Iterable[Entered], tapes: Readings, counts: Mapping[str, int]
+) -> list[Entry]:
+    """Return the entries of the pooled rule as of the first `counts` pulls of each arm."""
+
+    def head(arm: str, n: int) -> Sample:
+        return sample_of(tapes[arm], n, problem, arm)
+
+    return [
+        Entry(problem.arms.index(e.arm), head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
+        for e in entries
+    ]

@@ -6,31 +6,44 @@ MADs, and the quality curve of the best arm.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
 
 from truearm.claims import alarms
 from truearm.claims.certificate import (
     Alarm,
     Certificate,
     Claim,
+    ControlClaims,
     Origin,
+    Place,
     Readings,
     Status,
+    Tapes,
     Verdict,
     digest,
+    entries_of,
     sample_of,
+    samples_of,
 )
-from truearm.claims.control import describe_control
-from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Trust
+from truearm.claims.result import Arm, Better, Control, Lead, Ratio, Reach, Result, Tiers, Variant
+from truearm.errors import InvalidArgument
+from truearm.evidence import Breakdown, Judge
+from truearm.evidence.audit import eps_of_change
+from truearm.evidence.control import Method, against_control
+from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit, is_binary
+from truearm.evidence.tiers import claim_breakdown, order
+from truearm.evidence.wins import apart
 from truearm.problem import Adversary, Design, Interval, Problem
 
-_NOTHING = Breakdown(None, None, None)
+NOTHING = Breakdown(None, None, None)
 _STRICT = (Status.CERTIFIED, Status.SEPARATED)
+_MAX_CLAIM_BREAKDOWNS = 100  # arms; tables of more do not show how much contamination each claim withstands
 
 
 def certify(
@@ -38,7 +51,6 @@ def certify(
     tapes: Readings,
     verdict: Verdict,
     *,
-    design: Design = "sequential",
     samples: Sequence[Sample] | None = None,
     mark: str | None = None,
     noticed: tuple[Alarm, ...] = (),
@@ -53,53 +65,38 @@ def certify(
     noticed
         Alarms that the samples do not show, such as those about the order of pulls.
     """
-    counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
-    if samples is None:
-        samples = [sample_of(tapes.get(arm, ()), counts[arm], problem, arm) for arm in problem.arms]
-    verdict = _apply_handicap(problem, _check_readings(problem, samples, verdict, design))
-    certificate = Certificate(
-        problem=problem,
-        rule=verdict.rule,
-        best=verdict.best,
-        entries=verdict.entries,
-        claims=verdict.claims,
-        exclusions=verdict.exclusions,
-        digest=digest(problem, tapes) if mark is None else mark,
-        design=design,
-        estimated=verdict.estimated,
-        origin=origin,
-        control=verdict.control,
-    )
-    leader = _leader(Judge.of(problem, samples), verdict)
-    found = rejections(certificate, tapes, samples, leader=leader or 0)
-    doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
+    pairs = Judge.of(problem, samples_of(problem, tapes) if samples is None else samples, design=verdict.design)
+    verdict = _apply_handicap(problem, _check_readings(pairs, verdict))
+    mark = digest(problem, tapes) if mark is None else mark
+    certificate = Certificate.of(verdict, problem=problem, digest=mark, origin=origin)
+    leader = _leader(pairs, verdict)
+    found = rejections(certificate, tapes, pairs.samples, leader=leader or 0)
+    doubtful, judge = verdict.status is Status.DOUBTFUL, found.judge
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # evidence says nothing about a user's estimator
-    behind = _not_excluded(judge, found[None], verdict)
+    behind = _not_excluded(found, verdict)
     ties = _ties(judge, verdict, behind)
-    may_tie = tuple(arm for arm in behind if arm not in ties) if verdict.best else ()
     measured = as_measured(judge, tapes)
     open_ = ties if verdict.best else behind
     candidates = (*verdict.candidates, *(arm for arm in open_ if arm not in verdict.candidates))
-    arms = tuple(_describe(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
         status=verdict.status,
         best=verdict.best,
         leader=None if leader is None else problem.arms[leader],
         ties=ties,
-        may_tie=may_tie,
+        may_tie=tuple(arm for arm in behind if arm not in ties) if verdict.best else (),
         candidates=candidates,
-        pulls=counts,
-        breakdown=_breakdown(found, verdict) if compared else _NOTHING,
-        breakdown_estimate=_breakdown_estimate(judge) if compared else _NOTHING,
+        pulls={arm: len(tapes.get(arm, ())) for arm in problem.arms},
+        breakdown=_breakdown(found, verdict) if compared else NOTHING,
+        breakdown_estimate=_breakdown_estimate(judge) if compared else NOTHING,
         tolerance=_tolerance(judge, verdict) if compared else math.inf,
         better_by=_leads(judge, verdict) if compared else (),
-        arms=arms,
+        arms=tuple(_describe(measured, i, known=not doubtful) for i in range(len(problem.arms))),
         quality=tuple(Reach(*point) for point in measured.quality()) if known else (),
         problem=problem,
-        design=design,
+        design=verdict.design,
         doubts=verdict.doubts,
-        control=describe_control(Judge.of(problem, samples, design=design), verdict.control),
+        control=_describe_control(pairs, verdict.control),
         alarms=(*noticed, *_alarms(measured, verdict, candidates)),
         certificate=certificate,
     )
@@ -129,14 +126,13 @@ def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iter
         yield replace(alarm, detail=detail) if alarm.kind == "ties" else alarm
 
 
-def _check_readings(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:
+def _check_readings(judge: Judge, verdict: Verdict) -> Verdict:
     """Return the verdict, doubtful if the samples contradict an assumption, certified if they allow it."""
     if verdict.status is Status.DOUBTFUL:
         return verdict
-    judge = Judge.of(problem, samples, design=design)
     judge = judge.after(leader=_leader(judge, verdict) or 0)
     if found := alarms.doubts(judge):
-        return Verdict.doubtful(found, problem.arms)
+        return Verdict.doubtful(found, judge.problem.arms, verdict.design)
     return _certify_by_evidence(judge, verdict)
 
 
@@ -194,67 +190,56 @@ def _describe(judge: Judge, i: int, *, known: bool) -> Arm:
     return Arm(name, n, judge.estimate(i), *true, *core, *judge.spread(i, known=known))
 
 
-class Rejections(NamedTuple):
-    """The judges that reject the rivals of a leader under one adversary."""
+@dataclass(frozen=True, slots=True)
+class Rejections:
+    """The judges that reject the rivals of a leader.
+
+    A rival is rejected at eps if all readings reject it, or those at the date of its claim did: the best arm is
+    ever rejected at the one true eps with probability at most delta (T6).
+    """
 
     judge: Judge
     earlier: Mapping[int, Judge]
     """The judges of arms that were rejected before the end, as of then."""
 
-    def against(
-        self, judged: int, trust: Trust | None = None, *, closed: bool = False, enough: float | None = None
-    ) -> float:
-        """Return the log-evidence against an arm, now or when it was rejected; the rest as in `Judge.against`."""
-        judges = [self.judge, *([self.earlier[judged]] if judged in self.earlier else [])]
-        return max(judge.against(judged, closed=closed, trust=trust, enough=enough).log_value for judge in judges)
+    def breakdown(self, rivals: Sequence[int], accuracy: float = 1e-7) -> Breakdown:
+        """Return the largest eps at which all these rivals are rejected, by adversary (evidence T6)."""
+
+        def point(adversary: Adversary) -> float | None:
+            judge = self.judge.under(adversary)
+            past = self.earlier if judge.rule == self.judge.pairs else {}
+            earlier = {i: other.under(adversary) for i, other in past.items()}
+            return judge.breakdown(rivals, adversary, earlier=earlier, accuracy=accuracy)
+
+        oblivious = point(Adversary.OBLIVIOUS)
+        if oblivious is None and not self.earlier:
+            return NOTHING  # no adversary needs less evidence than the weakest one
+        prescient = point(Adversary.PRESCIENT)
+        if prescient is not None and self.judge.is_symmetric:
+            return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
+        return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
 
-def rejections(
-    certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int
-) -> dict[Adversary | None, Rejections]:
-    """Return per adversary, and under None for the declared one, the judges that reject the leader's rivals.
-
-    A rival is rejected at eps if all readings reject it, or those at the date of its claim did: the best arm is
-    ever rejected at the one true eps with probability at most delta (T6).
-    """
-    problem, arms = certificate.problem, certificate.problem.arms
-    places, latest = _places(arms), tuple(s.n for s in samples)
-
-    def head(arm: str, n: int) -> Sample:
-        return sample_of(tapes[arm], n, problem, arm)
-
-    entries = [Entry(places[e.arm], head(e.arm, e.since), head(e.arm, e.until)) for e in certificate.entries]
+def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Rejections:
+    """Return the judges that reject the leader's rivals, now and at the dates of their claims."""
+    problem, latest = certificate.problem, tuple(sample.n for sample in samples)
+    places, counts = _places(problem.arms), dict(zip(problem.arms, latest, strict=True))
+    entries = entries_of(problem, certificate.entries, tapes, counts)
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
-
-    def judge_at(claim: Claim) -> Judge | None:
-        """Return the judge of a claim at its date, None if that is the present one."""
+    earlier = {}
+    for claim in certificate.claims:
         accuser = places[claim.leader]
-        if accuser == leader and claim.counts in (None, latest):
-            return None
-        return now.after(leader=accuser) if claim.counts is None else certificate.judge(claim, tapes)
-
-    strict = {places[claim.arm]: judge_at(claim) for claim in certificate.claims if not claim.tolerant}
-    earlier = {i: judge for i, judge in strict.items() if judge is not None}
-    return {
-        adversary: Rejections(
-            now if adversary is None else now.under(adversary),
-            {
-                i: judge if adversary is None else judge.under(adversary)
-                for i, judge in earlier.items()
-                if adversary is None or now.under(adversary).rule == now.pairs
-            },
-        )
-        for adversary in (None, *Adversary)
-    }
+        if not claim.tolerant and (accuser != leader or claim.counts not in (None, latest)):
+            dated = claim.counts is not None
+            earlier[places[claim.arm]] = certificate.judge(claim, tapes) if dated else now.after(leader=accuser)
+    return Rejections(now, earlier)
 
 
 def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
     """Return the judge of pairs on all readings."""
-    problem = certificate.problem
-    samples = [sample_of(tapes.get(arm, ()), len(tapes.get(arm, ())), problem, arm) for arm in problem.arms]
-    return Judge.of(problem, samples, design=certificate.design)
+    return Judge.of(certificate.problem, samples_of(certificate.problem, tapes), design=certificate.design)
 
 
 def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str, ...]:
@@ -274,19 +259,23 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     return tuple(alike) if len(alike) > 1 and leader in alike else ()
 
 
-def _not_excluded(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
+def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     """Return the rejected arms that closed evidence does not put behind.
 
-    Of a best arm these may tie with it (T11). If none is best, an arm is excluded only by evidence that is enough
-    for all arms at once (T10a).
+    Those of a best arm may tie with it (T11). If no arm is best, an arm is excluded only by evidence that is
+    enough for all arms at once (T10a).
     """
     if verdict.rule is None:
         return tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
+    judge = found.judge
     arms, bar = judge.problem.arms, judge.log_strict if verdict.best is None else judge.log_threshold
-    places = _places(arms)
-    rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
-    short = [i for i in rejected if found.judge.against(i, closed=True, enough=bar).log_value < bar]
-    return tuple(arms[i] for i in short if found.against(i, closed=True, enough=bar) < bar)
+
+    def is_behind(i: int) -> bool:
+        judges = (judge, found.earlier[i]) if i in found.earlier else (judge,)
+        return any(one.against(i, closed=True, enough=bar).log_value >= bar for one in judges)
+
+    claimed = {claim.arm for claim in verdict.claims if not claim.tolerant}
+    return tuple(arm for i, arm in enumerate(arms) if arm in claimed and not is_behind(i))
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
@@ -299,40 +288,13 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     )
 
 
-def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -> Breakdown:
+def _breakdown(found: Rejections, verdict: Verdict) -> Breakdown:
     """Return eps* per adversary (evidence T6): by pairs, and at least that of the decision."""
-    judge = found[None].judge
+    judge = found.judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # the closest rival decides: the others are quick
-
-    def point(adversary: Adversary) -> float | None:
-        judge, earlier = found[adversary]
-        return judge.breakdown(closest, adversary, earlier=earlier)
-
-    points = _by_adversary(found, point)
+    points = found.breakdown(closest)
     return points.decided_at(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
-
-
-def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> Breakdown:
-    """Return the largest eps at which one rival is still rejected, per adversary (evidence T6)."""
-
-    def point(adversary: Adversary) -> float | None:
-        judge, earlier = found[adversary]
-        return judge.breakdown([judged], adversary, earlier=earlier, accuracy=1e-5)
-
-    return _by_adversary(found, point)
-
-
-def _by_adversary(
-    found: Mapping[Adversary | None, Rejections], point: Callable[[Adversary], float | None]
-) -> Breakdown:
-    oblivious = point(Adversary.OBLIVIOUS)
-    if oblivious is None and not any(under.earlier for under in found.values()):
-        return _NOTHING  # no adversary needs less evidence than the weakest one
-    prescient = point(Adversary.PRESCIENT)
-    if prescient is not None and found[None].judge.is_symmetric:
-        return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
-    return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
 
 def _breakdown_estimate(judge: Judge) -> Breakdown:
@@ -357,3 +319,153 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst
+
+
+# What else a result says
+
+
+def check_support(result: Result, tapes: Tapes) -> Result:
+    """Return the result with an alarm if its readings show more contamination than its decision withstands.
+
+    Over all arms, and whenever the study stopped, that is a false alarm with probability at most `FALSE_ALARM`, if
+    each arm has one true law and its bad readings follow one as well (extensions E4).
+    """
+    is_known = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
+    alone = len(result.problem.arms) == 1  # nothing is decided
+    if result.best is None or result.certificate.estimated or is_known or alone:
+        return result
+    adversary = result.problem.declared.adversary
+    withstands = getattr(result.breakdown, adversary.value) or 0.0
+    found = []
+    for arm in result.problem.arms:
+        readings = np.array(tapes.get(arm, ()), dtype=np.float64)  # None becomes NaN
+        n, bound = readings.size, eps_of_change(readings, FALSE_ALARM / len(result.problem.arms), adversary)
+        if bound > withstands:
+            found.append((bound, Alarm("unsupported", arm, int(bound * n), n, detail=f"{withstands:.6g}")))
+    return replace(result, alarms=(max(found, key=lambda one: one[0])[1], *result.alarms)) if found else result
+
+
+def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
+    """Return which arm is the control, or say which arms there are."""
+    if control not in arms:
+        msg = f"{name} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
+        raise InvalidArgument(msg, name, control)
+    if len(arms) == 1:
+        msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
+        raise InvalidArgument(msg, name, control)
+    return list(arms).index(control)
+
+
+def check_ordered(problem: Problem, asked: str) -> None:
+    """Refuse a target that does not put arms in one order: A may win more rounds than B, B than C, C than A."""
+    if problem.target == "wins":
+        msg = (
+            f"{asked} needs arms in one order, which rounds do not give: A may beat B, B beat C, and C beat A; "
+            f"remove rounds, or remove {asked}"
+        )
+        raise InvalidArgument(msg, asked)
+
+
+def control_claims(judge: Judge, control: str, method: Method) -> ControlClaims:
+    """Return which arms beat the control and which do not, by the readings at hand."""
+    arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
+    found, reference = against_control(judge, at, method), judge.after(leader=at)
+    return ControlClaims(
+        control,
+        method,
+        tuple(Claim(control, arms[i], None, 0, found.log_evidence[i]) for i in found.better),
+        tuple(Claim(arms[i], control, None, 0, reference.within(i).log_value, True) for i in found.not_better),
+    )
+
+
+def _describe_control(judge: Judge, claims: ControlClaims | None) -> Control | None:
+    """Return how every arm stands to the control, with what its evidence withstands."""
+    if claims is None:
+        return None
+    arms, declared = judge.problem.arms, judge.problem.contamination
+    control = arms.index(claims.control)
+    better, worse = {claim.leader for claim in claims.better}, {claim.arm for claim in claims.not_better}
+
+    def variant(i: int) -> Variant:
+        standing: Literal["better", "not better", "open"] = (
+            "better" if arms[i] in better else "not better" if arms[i] in worse else "open"
+        )
+        points = judge.pair_breakdown(i, control) if standing == "better" else NOTHING
+        if standing == "better" and claims.method == "holm":  # with fdr no claim stands alone (extensions D1)
+            points = points.decided_at(declared)
+        return Variant(arms[i], standing, judge.better(i, control).log_value, points)
+
+    return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))
+
+
+def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
+    """Return the tiers of a judge's arms (extensions D3); `ranking` has all arms as they look, the best first."""
+    arms, found = judge.problem.arms, order(judge, tuple(ranking))
+    k, places = len(arms), found.places
+
+    def better(i: int, j: int) -> Better:
+        points = claim_breakdown(judge, i, j) if k <= _MAX_CLAIM_BREAKDOWNS else None
+        return Better(arms[i], arms[j], judge.better(i, j).log_value, points)
+
+    return Tiers(
+        tiers=tuple(tuple(arms[i] for i in tier) for tier in found.tiers),
+        places=tuple(Place(arms[i], *places[i]) for i in found.listed),
+        nearest=tuple(better(i, j) for i, j in found.nearest),
+        claimed=int(found.better.sum()),
+        pairs=k * (k - 1) // 2,
+        skipped=found.skipped,
+    )
+
+
+def ratios(result: Result, reference: str | None = None, *, readings: Tapes | None = None) -> tuple[Ratio, ...]:
+    """Return the ratios of all other arms to the reference, or to the leader if none is named.
+
+    Readings must be positive for ratios to mean anything; no ratio is returned where an interval is not. The ratio
+    of an arm whose quantile timed out to one whose did not is infinite. In rounds the whole table errs with
+    probability at most delta (extensions E1). For quantiles a ratio takes the ends of both intervals, which hold
+    together with probability 1 - delta; relative to the best arm, the near end is the margin (`Result.better_by`)
+    if that is sharper: a second statement, with an error probability delta.
+
+    Parameters
+    ----------
+    readings
+        Those of a result in rounds that does not contain them.
+    """
+    name = reference or result.leader
+    if result.problem.target == "wins":
+        tapes = result.readings if readings is None else readings
+        return () if tapes is None or name is None else tuple(_ratios_in_rounds(result, name, tapes))
+    base = next((arm for arm in result.arms if arm.name == name), None)
+    if base is None or not 0 < base.observed < math.inf or base.low > base.high:
+        return ()
+    leads = result.better_by if result.best == base.name else ()  # a difference is no factor
+    certain = {lead.than: lead.at_least for lead in leads if lead.scale == "ratio"}
+    return tuple(
+        _ratio(result, arm, base, certain.get(arm.name) or 0.0)
+        for arm in result.arms
+        if arm.name != base.name and arm.observed > 0 and arm.low <= arm.high
+    )
+
+
+def _ratios_in_rounds(result: Result, reference: str, tapes: Tapes) -> Iterator[Ratio]:
+    """Return the ratios in the middle round, with limits that hold together with probability 1 - delta.
+
+    Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
+    (extensions E1).
+    """
+    judge = as_measured(judge_of(result.certificate, tapes), tapes)
+    arms = result.problem.arms
+    base = arms.index(reference)
+    share = math.exp(-judge.log_threshold) if reference == result.best else None
+    for i, arm in enumerate(arms):
+        ahead = apart(judge, *((base, i) if result.problem.goal == "min" else (i, base)), error=share)
+        if i != base and ahead.scale == "ratio":
+            yield Ratio(arm, reference, *ahead[1:])
+
+
+def _ratio(result: Result, arm: Arm, base: Arm, factor: float) -> Ratio:
+    low = max(arm.low, 0.0) / base.high if 0 < base.high < math.inf else 0.0
+    high = arm.high / base.low if base.low > 0 else math.inf
+    if factor >= 1:
+        low, high = (max(low, factor), high) if result.problem.goal == "min" else (low, min(high, 1 / factor))
+    return Ratio(arm.name, base.name, arm.observed / base.observed, low, high)

@@ -5,15 +5,17 @@ Nothing is computed here: `certify` computes, and `truearm.report` registers the
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
-from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Place, Status
 from truearm.claims.plain import Backend, from_plain, to_plain
 from truearm.claims.views import show
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
+from truearm.evidence.counts import Counts, Made
+from truearm.evidence.units import Units
 from truearm.problem import Design, Problem
 
 SCHEMA = 3  # of the dictionaries below; raised when a key changes its meaning
@@ -50,6 +52,17 @@ class Arm:
     """Contain the true median absolute deviation, for all arms at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio."""
+
+    arm: str
+    reference: str
+    observed: float
+    low: float
+    high: float
+
+
 class Reach(NamedTuple):
     """At least `share` of the true readings of the best arm are as good as x, for all points at once."""
 
@@ -66,7 +79,7 @@ class Lead:
     """A ratio where both observed quantiles are positive."""
     observed: float
     at_least: float | None
-    """Certain for all arms at once, with an error probability delta of its own (evidence T10a); None: not yet."""
+    """Certain for all arms at once, with a separate error probability delta (evidence T10a); None: not yet."""
 
 
 class Items(NamedTuple):
@@ -113,20 +126,6 @@ class Result:
     """The answer of a study: the best arm, how sure that is, and up to which contamination it holds.
 
     `str(result)` is a paragraph for a person; `to_dict()` goes to JSON and comes back by `Result.from_dict`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> problem = Problem(arms=("A", "B"))
-    >>> tapes = {"A": np.arange(50.0), "B": np.arange(50.0)}
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
-    >>> result = certify(problem, tapes, verdict)
-    >>> result.status.value, result.best, result.candidates, result.total
-    ('exhausted', None, ('A', 'B'), 100)
-    >>> Result.from_dict(result.to_dict()) == result
-    True
     """
 
     status: Status
@@ -156,9 +155,9 @@ class Result:
     may_tie: tuple[str, ...] = ()
     """Arms that measured worse than the best, though nothing shows that they are: readings repeat (T11)."""
     control: Control | None = None
-    """Which arms beat a control, if that was asked; an answer beside the best arm."""
+    """Which arms beat a control, if that was asked, in addition to the best arm."""
     readings: Any = field(default=None, compare=False, repr=False)
-    """`Tapes`: per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
+    """`Tapes`: per arm the readings in order of pull, or of rows in an analysis; None for a pull without one."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """How readings were taken, if that is known; `time` fills it in."""
 
@@ -195,7 +194,7 @@ class Result:
         sentences: tuple[str, ...] = show("assumptions", self)
         return sentences
 
-    def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - Axes of a guest
+    def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - matplotlib Axes
         """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
         return show("plot", self, ax)
 
@@ -254,6 +253,101 @@ class Result:
             raise InvalidArgument(msg) from None
         result: Self = from_plain(cls, fields, "result")
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """How much the readings say that one arm is better than another."""
+
+    better: str
+    worse: str
+    log_evidence: float
+    p_value: float
+    """Of "the worse one is the best arm, or ties", adjusted for the number of arms, for this pair alone."""
+    breakdown: Breakdown | None
+    """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
+    excluded: bool
+    """Whether it is certainly worse, for all pairs at once (evidence T10a)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """One arm is better than another."""
+
+    better: str
+    worse: str
+    log_evidence: float
+    breakdown: Breakdown | None
+    """Largest contamination under which all such claims hold; None with more than 100 arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """All arms in order, as far as it is certain."""
+
+    tiers: tuple[tuple[str, ...], ...]
+    """Each arm of a tier is better than each of every later one; inside a tier arms stand as they look."""
+    places: tuple[Place, ...]
+    """The place of every arm, all at once, in the order of the tiers."""
+    nearest: tuple[Better, ...]
+    """For each arm the claims that say most: over the first arm listed below it, and by the last above it."""
+    claimed: int
+    """Pairs of arms whose order is certain."""
+    pairs: int
+    """Pairs of arms in all."""
+    skipped: int
+    """Pairs that were not looked at by themselves, because there were too many: they count as open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis(Result):
+    """A result from data already there, with all that can be asked of such data."""
+
+    ranking: tuple[str, ...] = ()
+    """All arms by their observed quantiles, the best first."""
+    excluded: Mapping[str, str]
+    """For each arm that is certainly worse than another one, that other one (evidence T10a)."""
+    contests: tuple[Contest, ...] = ()
+    """The leader against every other arm, or with `pairs=True` every arm against every other."""
+    needed: Mapping[str, int] | None
+    """More readings per arm that would decide, if they look like these: an estimate. None: no number would."""
+    missing: Mapping[str, int]
+    """Cells without a value, per arm."""
+    outside: Mapping[str, int]
+    """Readings outside the plausible range, per arm."""
+    few: Mapping[str, int]
+    """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
+    coarse: Mapping[str, float] = field(default_factory=dict)
+    """Arms left whose quantile may be anywhere in a bucket of a table of counts, and what share of their readings
+    it holds. Which arm looks best, and at what value, is not known then."""
+    units: Units | None = None
+    """What was drawn independently, if rows were reduced to one reading per unit."""
+    tiers: Tiers | None = None
+    """All arms in order, as far as it is certain, if that was asked."""
+    made: Made | None = None
+    """By what engine and queries readings were counted, if they were not read one by one."""
+    counts: Counts | None = field(default=None, compare=False, repr=False)
+    """The table that everything here was computed from, if readings were counted."""
+    about_data: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What a reader should know about the data, one sentence each."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know besides the answer, one sentence each."""
+        sentences: tuple[str, ...] = show("notes", self)
+        return (*self.about_data, *sentences)
+
+    def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
+        """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
+        inherited = {field.name for field in fields(Result)}
+        own = sorted(field.name for field in fields(Analysis) if field.compare and field.name not in inherited)
+        plain = {key: to_plain(getattr(self, key), null=True) for key in own}
+        return {**Result.to_dict(self, readings=readings), **plain, "notes": list(self.notes)}
+
+    @classmethod
+    def around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above
+        """Return an analysis with the fields of a result and the rest."""
+        return cls(**{field.name: getattr(result, field.name) for field in fields(Result)}, **rest)
 
 
 def check_schema(data: Mapping[str, Any]) -> None:

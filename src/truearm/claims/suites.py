@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims import alarms
-from truearm.claims.control import check_control
+from truearm.claims.certify import check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
 from truearm.claims.views import show

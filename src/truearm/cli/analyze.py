@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from truearm.analysis import analyze
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Status
+from truearm.claims.result import Analysis
 from truearm.cli import edge, options
 from truearm.cli.screen import Screen
 from truearm.data.columns import looks_like_time

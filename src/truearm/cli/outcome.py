@@ -11,8 +11,8 @@ import click
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
+from truearm.claims.certify import ratios
 from truearm.claims.gates import is_gate_given_up, worse_than
-from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from truearm.claims.ratios import ratios
+from truearm.claims.certify import ratios
 from truearm.claims.result import Result
 from truearm.cli import options, suites
 from truearm.cli.edge import write

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import click
 
 from truearm.claims.certificate import DECIDED, Status
-from truearm.claims.ratios import Ratio
-from truearm.claims.result import Result
+from truearm.claims.result import Ratio, Result
 from truearm.report import tables
 from truearm.report.numbers import PLAIN_UNIT, Unit
 

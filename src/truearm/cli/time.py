@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from truearm.claims.ratios import ratios
+from truearm.claims.certify import ratios
 from truearm.claims.result import Result
 from truearm.cli import edge, gates, options
 from truearm.cli.outcome import html_page

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
-from truearm.claims.control import check_control, check_ordered
+from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, not_better

@@ -15,8 +15,8 @@ from dataclasses import fields
 from typing import Any
 
 from truearm.claims.certificate import Tapes
+from truearm.claims.certify import ratios
 from truearm.claims.plain import Backend, make_frame, to_plain
-from truearm.claims.ratios import ratios
 from truearm.claims.result import Arm, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.report.tables import suite_order, suite_point

@@ -21,10 +21,9 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Bound, Status, Tapes
-from truearm.claims.ratios import ratios
-from truearm.claims.result import Result
+from truearm.claims.certify import ratios
+from truearm.claims.result import Analysis, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval

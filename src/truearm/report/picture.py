@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
 from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
-from truearm.claims.certify import as_measured, breakdown_of, rejections
+from truearm.claims.certify import as_measured, rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
@@ -104,7 +104,7 @@ class Picture:
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
         ties = frozenset(result.ties)
         rivals = {arm: i for i, arm in enumerate(arms) if i != leader and arm not in ties}
-        points = {arm: asdict(breakdown_of(found, i)) for arm, i in rivals.items()}
+        points = {arm: asdict(found.breakdown([i], accuracy=1e-5)) for arm, i in rivals.items()}
         return {
             adversary: {
                 arm: _latest(points[arm][adversary.value], getattr(result.breakdown, adversary.value))

@@ -8,10 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Place, Tapes
-from truearm.claims.ratios import Ratio
-from truearm.claims.result import Arm, Result
+from truearm.claims.result import Analysis, Arm, Ratio, Result
 from truearm.claims.suites import Compared, SuiteResult
 from truearm.problem import Adversary
 from truearm.report.numbers import (

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
-from truearm.claims.analysis import Analysis
 from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
+from truearm.claims.certify import ratios
 from truearm.claims.gates import is_hidden, is_meaningless
-from truearm.claims.ratios import Ratio, ratios
-from truearm.claims.result import Arm, Control, Lead, Result
+from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
-from truearm.claims.tiers import Tiers
 from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
@@ -886,7 +884,9 @@ def _scores_assumed(result: Result) -> Iterator[str]:
     if items is None:
         yield "Items are independent draws; which of two arms has the higher mean does not change between them."
     else:
-        drawn = "The items were drawn" if not result.certificate.analyzed else "You say that the items were drawn"
+        drawn = (
+            "The items were drawn" if not result.certificate.is_analysis else "You say that the items were drawn"
+        )
         yield f"{drawn} in random order from a list of {count(items)}; each score was fixed before the order was."
     yield "A missing score counts at its worst."
 
