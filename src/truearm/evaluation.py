@@ -125,7 +125,7 @@ def evaluate(
             batch = log.definition["options"].get("batch", batch)
         seed = secrets.randbits(53) if seed is None else seed
         policy = Paired(endless=keep_all, batch=batch, limit=limit)
-        study: PureStudy = Study.of(problem, policy=policy, max_pulls=limit * len(arms), seed=seed)
+        study: PureStudy = Study(problem, policy=policy, max_pulls=limit * len(arms), seed=seed)
         if log is not None:
             study = resume_or_start(study, log)
         scoring = _Scoring(functions, known, seed, study)

@@ -323,7 +323,7 @@ class Ledger:
         asked = {"goal": goal, "tolerance": str(tolerance), "max_pulls": check_count("max_pulls", max_pulls)}
 
         def measure(level: float) -> Result:
-            return run(Study.of(at_level(problem, level), max_pulls=max_pulls), sources.__getitem__)
+            return run(Study(at_level(problem, level), max_pulls=max_pulls), sources.__getitem__)
 
         return self._decide(self.open(name, details=asked), measure)
 

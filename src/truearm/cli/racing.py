@@ -86,7 +86,7 @@ def start(asked: Asked, stack: ExitStack) -> Race:
         policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
     elif asked.control is not None:
         policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
-    study = Study.of(problem, policy=policy, seed=seed)
+    study = Study(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
         stack.enter_context(lock(asked.save, wait=False))
