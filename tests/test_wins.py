@@ -74,14 +74,6 @@ def test_time_outs_count_as_in_the_vectors():
 readings = st.lists(st.one_of(st.integers(-3, 3).map(float), st.just(-math.inf), st.just(math.nan)), max_size=12)
 
 
-@given(readings, readings)
-def test_no_round_is_won_by_both(one, other):
-    a, b = taped(one), taped(other)
-    forth, back = score(a, b), score(b, a)
-    assert forth.wins + back.wins <= forth.rounds == back.rounds
-    assert forth.null >= back.wins
-
-
 @given(readings, readings, st.lists(st.booleans(), min_size=12, max_size=12))
 def test_a_reading_that_is_out_never_helps(one, other, told):
     known = np.array(told[: len(one)], dtype=bool)
@@ -90,17 +82,6 @@ def test_a_reading_that_is_out_never_helps(one, other, told):
         there = [whole if tape is late else tape for tape in pair]
         assert score(*pair).wins <= score(*there).wins
         assert score(*pair).rounds == score(*there).rounds
-
-
-def test_only_rounds_of_both_count():
-    assert score(taped([1, 1, 1, 1]), taped([0, 0])) == Score(2, 2)
-
-
-def test_the_sample_beneath_a_tape_counts_its_readings():
-    sample = Sample.in_order([2.0, np.nan, 1.0, 9.0], np.array([True, True, True, False]))
-    assert (sample.n, sample.missing, sample.pending, sample.size) == (4, 1, 1, 2)
-    assert sample.map(lambda x: x + 1).at(1) == 2.0
-    assert sample.first(1).n == 1
 
 
 def test_ratios_are_between_positive_readings_as_measured():
