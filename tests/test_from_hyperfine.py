@@ -1,12 +1,14 @@
 """What people who come from hyperfine type: each option does what they expect, or says why not. Real commands."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+import truearm as ta
 from truearm.cli import main
 from truearm.verification import verify
 
@@ -158,6 +160,34 @@ def test_every_run_knows_its_number(race):
     assert sorted(line for line in log_of() if line[0] == "p") == sorted(
         ["p warmup-0", "p 0", "p 1"] * 2  # before the runs of either command
     )
+
+
+def test_every_run_has_an_environment_of_random_length(race):
+    """30 lengths of 4,096: that fewer than 25 differ has a chance below one in a million."""
+    race("-r30", "-n", "a", "env > a.$TRUEARM_ITERATION", "-n", "b", "true")
+    sizes = [Path(f"a.{i}").stat().st_size for i in range(30)]
+    assert len(set(sizes)) >= 25
+    assert max(sizes) - min(sizes) <= 4096 + 2  # and the digits of the number of the run
+    assert "TRUEARM_PAD" not in os.environ
+    note = "import os; open('pads', 'a').write(str(len(os.environ['TRUEARM_PAD'])) + ' ')"
+    ta.time({"a": "sum(range(99))", "b": "sum(range(999))"}, setup=note, runs=4, progress=False)
+    assert len(set(Path("pads").read_text().split())) >= 6
+
+
+def test_every_run_may_follow_an_unmeasured_run_of_the_same_command(race):
+    race(
+        "-r3",
+        "--warmup-every-run",
+        "-n",
+        "a",
+        "echo a $TRUEARM_ITERATION >> log",
+        "-n",
+        "b",
+        "echo b $TRUEARM_ITERATION >> log",
+    )
+    runs = [tuple(line.split()) for line in log_of()]
+    assert len(runs) == 12
+    assert all(one == (arm, f"warmup-{i}") for one, (arm, i) in zip(runs[::2], runs[1::2], strict=True))
 
 
 @pytest.mark.parametrize(("stage", "instead"), [("-s", "--prepare"), ("-c", "--conclude")])

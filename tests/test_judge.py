@@ -195,7 +195,7 @@ def test_a_gate_needs_evidence_of_k_over_delta(k):
     for n in range(1, 60):
         judge = judge_of(problem, [[1.0] * n, [0.0] * n, *[[1.0]] * (k - 2)])
         reached = judge.better(0, 1).log_value >= math.log(k / 0.1)
-        assert (1 in judge.worse_than(0)) == reached
+        assert (1 in judge.gate(0)[0]) == reached
     assert reached
 
 
@@ -206,7 +206,7 @@ def test_a_gate_waits_for_its_own_threshold():
     decided, gated = (next(n for n, value in enumerate(log, 1) if value >= math.log(c)) for c in (20, 40))
     assert decided < gated
     for n in (gated - 1, gated):
-        assert judge_of(problem, [[1.0] * n, [0.0] * n]).worse_than(0) == ((1,) if n == gated else ())
+        assert judge_of(problem, [[1.0] * n, [0.0] * n]).gate(0)[0] == ((1,) if n == gated else ())
 
 
 # --- tolerance and margins ------------------------------------------------------------------------
