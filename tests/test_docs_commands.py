@@ -92,6 +92,8 @@ def run(tmp_path):
     readings(tmp_path)
     (tmp_path / "data").write_text("".join(f"{n * 7 % 10}\n" for n in range(100)))
     (tmp_path / "f").write_text("x")
+    (tmp_path / "questions.jsonl").write_text("".join(f'{{"question": {n}}}\n' for n in range(20)))
+    program(tmp_path / "ask", 'test "$1" = model-a; echo $?')
     for name in ("old", "new", "server-a", "server-b"):
         program(tmp_path / name, """echo '{"parse_ms": 12.1}'""")
     places = tmp_path / "bin"

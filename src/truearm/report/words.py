@@ -751,8 +751,8 @@ def _failures(result: Result) -> Iterator[str]:
     """Say how many scores of each arm are missing, and why (the first reason)."""
     for arm, kinds in (result.conditions or {}).get("failures", {}).items():
         why = printable(next(iter(kinds)))
-        worst = "counts as the worst score" if sum(kinds.values()) == 1 else "count as the worst score"
-        yield f"{name_of(arm)} failed on {plural(sum(kinds.values()), 'item')} ({why}), which {worst}."
+        items = plural(sum(kinds.values()), "item")
+        yield f"{name_of(arm)} failed on {items} ({why}): missing, counted at the worst."
 
 
 def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
