@@ -242,12 +242,6 @@ _SHARED: dict[str, dict[str, Any]] = {
         "runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or 'none' for the "
         "observed order.",
     },
-    "evaluate_contamination": {
-        "type": _Checked("EPS", read_contamination, Contamination),
-        "default": "0",
-        "show_default": True,
-        "help": "At most this fraction of the scores of each arm may be wrong, fixed before items are drawn.",
-    },
     "tolerance": {
         "type": _Checked("TOLERANCE", Tolerance.of, Tolerance),
         "default": "0",
@@ -311,7 +305,6 @@ _PARAMETERS = {
     "json": "as_json",
     "time_tolerance": "tolerance",
     "race_contamination": "contamination",
-    "evaluate_contamination": "contamination",
 }
 QUESTION = ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance")
 """What is asked of readings, and how sure the answer has to be."""
@@ -324,7 +317,7 @@ def shared(*names: str) -> Callable[[Any], Any]:
 
     def add(command: Any) -> Any:  # noqa: ANN401 - a function, or a click command
         for name in reversed(names):
-            flag = f"--{re.sub('^(time|race|evaluate)_', '', name).replace('_', '-')}"
+            flag = f"--{name.removeprefix('time_').removeprefix('race_').replace('_', '-')}"
             command = click.option(flag, _PARAMETERS.get(name, name), **_SHARED[name])(command)
         return command
 

@@ -122,7 +122,7 @@ def _is_log(path: str) -> bool:
 
 def _replayed(path: str) -> Study:
     with store.Store(path) as log:
-        return Study.replay(log.definition, (entry.event for entry in log.events()))
+        return Study.replay(log.definition, log.events())
 
 
 def _parsed(path: str, raw: bytes) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none

@@ -9,7 +9,6 @@ import builtins
 import importlib
 import inspect
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from functools import cache
 from typing import Any
 
 from truearm.commands import loops as loop_code
-from truearm.commands.measure import PADDING, draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
@@ -98,7 +96,6 @@ class FreshTimer:
                 stdout=subprocess.PIPE,
                 stderr=null,
                 timeout=self.timeout,
-                env={**os.environ, PADDING: draw_padding()},
                 check=False,
             )
         except subprocess.TimeoutExpired:

@@ -23,7 +23,6 @@ from markupsafe import Markup
 from truearm import __version__
 from truearm.claims.certificate import Bound, Status, Tapes
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Gate
 from truearm.claims.result import Analysis, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.errors import InvalidArgument
@@ -117,7 +116,7 @@ def page(
     title: str | None = None,
     unit: Unit = PLAIN_UNIT,
     metric: str | None = None,
-    gate: Gate | None = None,
+    verdict: str = "",
 ) -> str:
     """Return a report as one self-contained HTML page, with a slider of the contamination.
 
@@ -132,10 +131,10 @@ def page(
         What readings are shown in.
     metric
         What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
-    gate
-        The verdict of a gate, which is then the answer.
+    verdict
+        What a gate says: the heading of its page.
     """
-    found = parts(result, readings, title=title, unit=unit, metric=metric, gate=gate)
+    found = parts(result, readings, title=title, unit=unit, metric=metric, verdict=verdict)
     return _assemble(found, result.to_dict())
 
 
@@ -148,7 +147,7 @@ def parts(
     metric: str | None = None,
     certificate: bool = True,
     voice: words.Voice | None = None,
-    gate: Gate | None = None,
+    verdict: str = "",
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page."""
     unit = PLAIN_UNIT if result.problem.target == "share" else unit
@@ -171,10 +170,9 @@ def parts(
         certificate=_certificate(result, voice) if certificate else None,
         remark="" if picture else "Readings were counted where they are and not kept, so that none is drawn here.",
     )
-    answer = words.headline(result, voice, gate) if title is None else title
-    said = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, gate=gate)
-    summary = "\n".join(said[gate is not None and title is None :])
-    return Parts(answer, summary, sections, {} if picture is None else _view(picture))
+    answer = title or verdict or words.headline(result, voice)
+    summary = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, verdict=verdict)
+    return Parts(answer, "\n".join(summary[bool(verdict) :]), sections, {} if picture is None else _view(picture))
 
 
 def _assemble(found: Parts, result: object) -> str:
