@@ -49,7 +49,7 @@ contracts: $(STAMP)
 	$(call part,contracts,$(BIN)/lint-imports --no-cache && echo "imports point down")
 
 pytest: $(STAMP)
-	$(call part,pytest,$(BIN)/pytest -n 2 -q -m "not slow and not spark")
+	$(call part,pytest,$(BIN)/pytest -n 3 --dist worksteal -q -m "not slow and not spark")
 
 # the full Monte Carlo runs behind every promised probability
 statistical: $(STAMP)

@@ -1,6 +1,6 @@
 """Pulls of the default policy over what no method can beat. Run: python benchmarks/efficiency.py [--quick].
 
-Every cell: mean pulls / (T* kl(delta, 1-delta)), delta = .05 (docs/limits.md). Goals: a mean of at most 2.45 and
+Every cell: mean pulls / (T* kl(delta, 1-delta)), delta = .05 (docs/optimality.md). Goals: a mean of at most 2.45,
 no cell above 3.2 (3.4 where the bound is under 100 pulls), for `separated` and for `certified`; at delta = .001,
 over seven of the instances, at most 1.60 (benchmarks/priors.py has all of them); at most 1/1.5 of QLUCB's pulls on
 average, and 1/50 of those of Algorithm 3 with the paper's constants (B squared).

@@ -48,7 +48,7 @@ MARKS = (  # parts of a race's answer that docs/reading.md explains, by what sta
     (r"at least [\d.]+x", "③"),
     ("95% sure", "④"),
     ("any load", "⑤"),
-    ("a 5% chance", "⑥"),
+    ("random order", "⑥"),
     (r"up to [\d.]+%", "⑦"),
     (r"\d+ runs", "⑧"),
     ("ratio per round", "⑨"),

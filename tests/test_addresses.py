@@ -188,7 +188,7 @@ def test_a_page_from_elsewhere_is_caught():
     assert absent(here, f"see {outside[0]} T5, {outside[1]} and {outside[2]}; docs/evidence.md is fine") == outside
 
 
-@pytest.mark.parametrize("page", ["evidence", "shares", "control", "choosing-eps"])
+@pytest.mark.parametrize("page", ["evidence", "shares", "control", "assumptions"])
 def test_the_checks_on_the_page_run(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))

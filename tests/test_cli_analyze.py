@@ -37,12 +37,6 @@ def test_zero_and_json_that_verifies_when_certified(data):
     assert from_plain(Certificate, found["certificate"]).verify(tapes)
 
 
-def test_all_pairs_on_request(data):
-    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--pairs", "--design", "fixed")
-    assert "log-evidence" in ended.stdout
-    assert "(fixed design)" in " ".join(ended.stdout.split())
-
-
 def test_standard_input_and_small_is_good(data):
     ended = truearm("analyze", "-", "--arm", "variant", "--value", "x", "--goal", "min", input=data.read_text())
     assert ended.returncode == 0
@@ -92,30 +86,10 @@ def test_an_unknown_ending_names_the_option(tmp_path):
     assert "use --kind 'csv' or another of" in " ".join(ended.stderr.split())
 
 
-def test_a_page_that_cannot_be_written_ends_with_two(data, tmp_path):
-    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--export-html", tmp_path / ("x" * 300))
-    assert ended.returncode == 2
-    assert "File name too long" in " ".join(ended.stderr.split())
-
-
 def test_standard_input_that_is_empty_is_called_so():
     ended = truearm("analyze", "-", "--arm", "a", "--value", "b", input="")
     assert ended.returncode == 2
     assert "standard input is empty" in ended.stderr
-
-
-def test_no_file_ends_with_two():
-    ended = truearm("analyze", "gone.csv", "--arm", "a", "--value", "b")
-    assert ended.returncode == 2
-    assert "there is no file 'gone.csv'" in ended.stderr
-
-
-def test_a_page_of_data_with_holes(data, tmp_path):
-    holed, out = tmp_path / "holed.csv", tmp_path / "page.html"
-    holed.write_text(data.read_text() + "A,\nB,\n")
-    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--export-html", out)
-    assert (ended.returncode, ended.stderr) == (3, "")
-    assert "<svg" in out.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -171,19 +145,6 @@ def test_mistakes_with_units_end_with_two_and_a_remedy(timed, words, message):
     ended = truearm("analyze", timed, *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
-
-
-def test_a_goal_beside_a_share_is_told_in_options(tmp_path):
-    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
-    ended = truearm("analyze", tmp_path / "a.csv", "--at-least", 2, "--goal", "max")
-    assert ended.returncode == 2
-    assert "--goal 'max' cannot be combined with --at-least 2" in ended.stderr
-
-
-def test_an_arm_without_an_interval_has_a_dash(tmp_path):
-    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
-    ended = truearm("analyze", tmp_path / "a.csv")
-    assert "inf" not in ended.stdout
 
 
 def test_errors_of_everyday_files_speak_of_options(tmp_path):

@@ -60,11 +60,6 @@ def test_files_that_are_missing_or_others_are_refused(tmp_path):
         assert "empty.db holds no study yet; `truearm race --save empty.db`" in said
 
 
-def test_the_version_is_told(tmp_path):
-    found = truearm("--version", cwd=tmp_path)
-    assert found.stdout.startswith("truearm, version ")
-
-
 def test_completion_is_there(tmp_path):
     script = subprocess.run(
         [TRUEARM], env={"_TRUEARM_COMPLETE": "bash_source", "PATH": "/usr/bin:/bin"}, cwd=tmp_path, text=True,

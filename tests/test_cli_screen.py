@@ -63,11 +63,6 @@ def test_letters_for_terminals_that_have_no_others():
     assert draw_spans([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
 
 
-@pytest.mark.parametrize("spans", [[], [Span(1, 1, 1)], [Span(-float("inf"), 2, float("inf"))]])
-def test_nothing_is_drawn_where_there_is_nothing_to_tell_apart(spans):
-    assert draw_spans(spans, 20) == []
-
-
 def test_far_apart_values_are_drawn_by_their_logarithm():
     assert draw_spans([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
 

@@ -145,7 +145,7 @@ def test_a_log_is_not_verified_by_something_else(tmp_path):
     found = run(tmp_path / "run.db", tmp_path / "r.json")
     assert found.exit_code == 2
     turned = f"truearm verify {tmp_path}/r.json {tmp_path}/run.db"
-    assert f"a log is verified by itself; to verify a result by it: {turned}" in " ".join(found.stderr.split())
+    assert f"a log is verified alone; to verify a result with it: {turned}" in " ".join(found.stderr.split())
 
 
 def test_a_log_that_does_not_follow_is_1(tmp_path):
@@ -166,7 +166,7 @@ def test_what_is_no_result_is_told_in_words_of_ours(tmp_path):
     assert "d.csv is not JSON (line 1); give what --json printed, or a log" in found
     assert "Expecting value" not in found
     for words in ((tmp_path / "none.json",), (table, tmp_path / "none.json")):
-        assert f"Error: there is no file '{tmp_path}/none.json'; give a path" in run(*words).stderr
+        assert "none.json' does not exist." in run(*words).stderr
 
 
 def test_one_event_is_one(tmp_path):

@@ -95,13 +95,13 @@ GUESTS = {
 }
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_a_page_says_what_to_install_beyond_the_base(path):
+def test_a_page_says_what_to_install_beyond_the_base():
     """A reader with `pip install .` alone finds the one line that is missing."""
-    shown = "\n".join(source for kind, source in blocks(path) if kind == "python")
-    imported = set(re.findall(r"^(?:>>> )?(?:import|from) (\w+)", shown, re.MULTILINE)) & GUESTS.keys()
-    said = " ".join(re.findall(r"pip install ([^`\n#]+)", path.read_text(encoding="utf-8")))
-    assert [guest for guest in imported if GUESTS[guest] not in said] == []
+    for path in PAGES:
+        shown = "\n".join(source for kind, source in blocks(path) if kind == "python")
+        imported = set(re.findall(r"^(?:>>> )?(?:import|from) (\w+)", shown, re.MULTILINE)) & GUESTS.keys()
+        said = " ".join(re.findall(r"pip install ([^`\n#]+)", path.read_text(encoding="utf-8")))
+        assert [guest for guest in imported if GUESTS[guest] not in said] == [], path
 
 
 def test_a_page_that_lies_is_caught(tmp_path):
@@ -137,19 +137,14 @@ def fault_of(line):
     return None
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_every_command_line_is_one(path):
-    assert [fault for fault in map(fault_of, command_lines(path)) if fault] == []
+def test_every_command_line_is_one():
+    assert [fault for path in PAGES for fault in map(fault_of, command_lines(path)) if fault] == []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_code_is_fenced(path):
+def test_code_is_fenced():
     """Indented code is not run; formulas may stand so."""
-    outside = BLOCK.sub("", path.read_text(encoding="utf-8"))
-    assert (
-        re.findall(r"^ {4,}(?:\$ )?(?:truearm|python3?|git|make|pip|from|import|def) .*$", outside, re.MULTILINE)
-        == []
-    )
+    code = re.compile(r"^ {4,}(?:\$ )?(?:truearm|python3?|git|make|pip|from|import|def) .*$", re.MULTILINE)
+    assert [code.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))) for path in PAGES] == [[]] * len(PAGES)
 
 
 def test_a_command_line_that_is_none_is_caught():
@@ -162,10 +157,9 @@ def slug(title):
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_every_link_leads_somewhere(path):
-    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
-    for target, anchor in LINK.findall(text):
+def test_every_link_leads_somewhere():
+    texts = {path: BLOCK.sub("", path.read_text(encoding="utf-8")) for path in PAGES}
+    for path, target, anchor in ((path, *link) for path, text in texts.items() for link in LINK.findall(text)):
         if target.startswith("made/") or "/made/" in target:
             continue  # written by the build, which checks it
         found = path.parent / target if target else path

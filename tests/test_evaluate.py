@@ -1,16 +1,19 @@
 """evaluate: the best mean score on a list of items (extensions B)."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import truearm as ta
+from entry import truearm
 from truearm.report.pages import page
 
 
@@ -101,7 +104,7 @@ def test_failures_count_at_their_worst_and_are_shown():
     result = ta.evaluate({"A": fails, "B": lambda _: 0.0}, range(200), seed=2, progress=False)
     assert result.best == "A"
     ((why, times),) = result.conditions["failures"]["A"].items()
-    assert f"A failed on {times} items ({why}), which count as the worst score." in str(result)
+    assert f"A failed on {times} items ({why}): missing, counted at the worst." in str(result)
     assert "failed on" in page(result, result.readings)
     assert ta.Result.from_dict(result.to_dict()).items == result.items
     full = ta.evaluate({"A": fails, "B": lambda _: 0.0}, range(200), seed=2, progress=False, control="B")
@@ -240,3 +243,56 @@ def test_scores_that_are_there_count_as_given_and_are_checked():
         ta.InvalidArgument, match=r"the score 7 of 'B' on item 2 is outside of score_range \(0, 1\)"
     ):
         ta.analyze({"A": [1.0, 0.0], "B": [0.0, 7.0]}, round="rows", score_range=(0, 1))
+
+
+EVEN = ("--arm", "even=sh -c 'echo $1 >> calls; echo $(( $1 % 2 ))' sh {item}")
+TENTH = ("--arm", "tenth=sh -c 'read x; test $x -ne 7 || exit 3; echo $(( x % 10 != 0 ))'")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("items.txt", "\n".join(map(str, range(1, 61)))),
+        ("items.jsonl", "\n".join(f'"{i}"' for i in range(1, 61))),
+        ("items.csv", "\n".join(["n", *map(str, range(1, 61))])),
+    ],
+)
+def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    words = ("evaluate", "--items", name, *EVEN, *TENTH, "--store", "run.db", "--workers", "4", "--seed", "1")
+    first = truearm(*words, "--export-html", "page.html")
+    assert first.returncode == 0, first.stderr
+    assert "tenth has the highest mean score on the 60 items" in first.stdout
+    assert "tenth failed on 1 item (exit code 3)" in first.stdout
+    assert "highest mean score" in Path("page.html").read_text()
+    calls = Path("calls").read_text()
+    again = truearm(*words, "--json")
+    assert Path("calls").read_text() == calls  # decided already
+    found = json.loads(again.stdout)
+    assert (found["best"], found["items"]) == ("tenth", {"scored": len(calls.split()), "all": 60})
+    Path("r.json").write_text(again.stdout)
+    assert truearm("verify", "r.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--arm", "a=echo 1 {item}", "--arm", "b=echo"), 3, "it printed no number"),
+        (("--arm", "a=echo 1", "--arm", "b=echo 2"), 2, "outside of score_range (0, 1)"),
+        (("--arm", "a=echo 1", "--arm", "b=echo 1"), 3, "a and b tie for the highest mean score on the 2 items"),
+        (("--arm", "a=echo 1", "--arm", "b=false", "--on-error", "stop"), 2, "arm 'b' failed on item"),
+        (("--arm", "a=echo 1", "--arm", "b=sleep 9", "--timeout", "50ms"), 3, "TimeoutError: killed after 0.05"),
+        (("--arm", "a=echo 1", "--arm", "b=nosuchprogram"), 2, "not on the PATH"),
+        (("--arm", "a=echo 1 | cat", "--arm", "b=echo 1"), 2, "needs a shell"),
+        (("--arm", "a=sh -c 'echo {item}'", "--arm", "b=echo 1"), 2, "would become code"),
+        (("--arm", "echo 1", "--arm", "b=echo 1"), 2, "NAME=COMMAND"),
+        (("--arm", "a=echo 1", "--arm", "a=echo 1"), 2, "two arms are called 'a'"),
+    ],
+)
+def test_commands_that_do_not(tmp_path, words, code, said):
+    items = tmp_path / "items.txt"
+    items.write_text("1\n2\n")
+    ended = truearm("evaluate", "--items", str(items), *words)
+    output = " ".join((ended.stdout + ended.stderr).split())
+    assert (ended.returncode, said in output) == (code, True), output

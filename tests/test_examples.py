@@ -28,16 +28,6 @@ def test_every_example_runs_and_answers(name, words):
     assert re.search(words, " ".join(ended.stdout.split()))
 
 
-def test_no_example_is_forgotten():
-    named = {"strings.py", "salaries.py", "honest_no.py", "demo.py"}
-    assert {path.name for path in EXAMPLES.glob("*.py")} == named
-
-
-def test_the_demo_ends_within_forty_seconds():
-    """A race may go on for a tenth of its limit and a second, and beginning and telling take a few more."""
-    assert 1.1 * float(demo.BUDGET) + 1 <= 30
-
-
 @pytest.mark.parametrize(("code", "ends"), [(0, 0), (3, 0), (4, 0), (2, 2)])
 def test_a_demo_that_does_not_decide_is_no_error_of_make(monkeypatch, code, ends):
     monkeypatch.setattr(demo.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], code))

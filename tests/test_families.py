@@ -44,7 +44,6 @@ bars = st.lists(
 mixed = st.builds(lambda a, b: families.piecewise(atoms=a, bars=b), atoms, bars)
 smooth = st.sampled_from([*STANDARD.values(), families.lognormal(0.3, 0.8), families.of(stats.gamma(2.5))])
 laws = st.one_of(mixed, smooth)
-slopes = st.one_of(st.floats(0.1, 10), st.floats(-10, -0.1))
 levels = st.floats(0.01, 0.99)
 
 
@@ -117,22 +116,6 @@ def test_empirical_moments_match_the_vectors():
         assert law.m2 == vector["expected"][f"mad_{parity}"]
 
 
-def test_empirical_moments_are_those_of_the_data():
-    x = np.random.default_rng(0).normal(size=8)
-    law, m1 = families.empirical(x), np.median(x)
-    assert (law.median, law.m2) == pytest.approx((m1, np.median(np.abs(x - m1))))
-    assert law.m4 == pytest.approx(np.median(np.abs(np.abs(x - m1) - law.m2)))
-
-
-def test_lognormal_agrees_with_scipy():
-    law, frozen = families.lognormal(0.4, 0.7), stats.lognorm(0.7, scale=math.exp(0.4))
-    x = np.linspace(-1, 6, 50)
-    np.testing.assert_allclose(law.cdf(x), frozen.cdf(x), atol=1e-14)
-    np.testing.assert_allclose(law.pdf(x), frozen.pdf(x), atol=1e-14)
-    assert law.m2 == pytest.approx(families.of(frozen).m2, rel=1e-12)
-    assert law.minimal_B(0.3) == pytest.approx(families.of(frozen).minimal_B(0.3), rel=1e-9)
-
-
 @pytest.mark.parametrize("frozen", [stats.binom(4, 0.75), stats.poisson(3.3), stats.geom(0.3, loc=2)])
 def test_discrete_scipy_laws_become_tables(frozen):
     law, x = families.of(frozen), np.arange(-1.5, 12, 0.5)
@@ -188,36 +171,10 @@ def test_quantiles_satisfy_their_definition(law, p):
     assert law.cdf_left(high) <= p + 1e-9
 
 
-@given(laws, slopes, st.floats(-5, 5), levels)
-def test_quantiles_follow_affine_maps(law, a, b, p):
-    image, q = law.affine(a, b), p if a > 0 else 1 - p
-    low, high = sorted((a * law.ppf_left(q) + b, a * law.ppf_right(q) + b))
-    assert (image.ppf_left(p), image.ppf_right(p)) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
-
-
-@given(laws, slopes, st.floats(-5, 5), st.sampled_from([0.05, 0.2, 0.35]), st.booleans())
-def test_the_families_are_closed_under_affine_maps(law, a, b, reach, mad):  # Lemma 23 items 1 and 7
-    image = law.affine(a, b)
-    assert image.m2 == pytest.approx(abs(a) * law.m2, rel=1e-9, abs=1e-9)
-    assert image.m4 == pytest.approx(abs(a) * law.m4, rel=1e-9, abs=1e-9)
-    assert image.minimal_B(reach, mad) == pytest.approx(law.minimal_B(reach, mad), rel=1e-6)
-
-
-@given(laws)
-def test_m4_is_at_most_m2_and_kappa_at_least_one(law):  # erratum E11
-    assert 0 <= law.m4 <= law.m2 * (1 + 1e-12)
-    assert law.minimal_kappa() >= 1 - 1e-12
-
-
 @given(laws, st.sampled_from([0.01, 0.1, 0.3, 0.45]))
 def test_definition_3_needs_b_of_at_least_4(law, reach):  # audit 1.i
     assert law.minimal_B(reach, mad=True) >= 4 - 1e-9
     assert law.minimal_B(reach, mad=True) * (1 + 1e-9) >= law.minimal_B(reach)
-
-
-@given(laws, st.floats(0.01, 0.2), st.floats(0.2, 0.45))
-def test_minimal_b_grows_with_the_reach(law, reach, longer):
-    assert law.minimal_B(reach) <= law.minimal_B(longer) * (1 + 1e-9)
 
 
 @given(laws, st.sampled_from([0.1, 0.3]), levels, levels)
@@ -256,14 +213,6 @@ def test_membership_follows_the_definitions():
 def test_readings_follow_the_law(law):
     x = law.affine(-2.0, 1.0).sample(np.random.default_rng(7), 4000)
     assert stats.kstest(x, law.affine(-2.0, 1.0).cdf).pvalue > 1e-4  # false alarm 1e-4 per law
-
-
-@pytest.mark.statistical
-def test_readings_of_a_mixed_law_follow_it():
-    law = families.smoothed_bernoulli(0.6)
-    x = law.sample(np.random.default_rng(11), 20_000)
-    counts = [np.sum(x == 0), np.sum(x == 1), np.sum((x > 0) & (x <= 0.3)), np.sum((x > 0.3) & (x < 1))]
-    assert stats.chisquare(counts, 20_000 * np.array([0.2, 0.3, 0.15, 0.35])).pvalue > 1e-4
 
 
 def test_laws_take_floats_and_arrays_and_survive_a_pickle():

@@ -52,7 +52,7 @@ def paragraph(page, beginning):
     return " ".join(re.split(r"\n\n|\n\* |\n- ", text[text.index(beginning) :])[0].split())
 
 
-ALARMS, KEPT = text_of("docs/false-alarms.md"), result("false_alarms")
+ALARMS, KEPT = text_of("docs/figures.md"), result("false_alarms")
 
 
 def test_false_alarms_are_those_of_the_file():
@@ -77,7 +77,7 @@ def test_how_gates_ended_is_as_in_the_file():
 
 
 def test_what_a_gate_costs_is_from_the_file():
-    cost = paragraph("false-alarms", "A gate that has no budget")
+    cost = paragraph("figures", "A gate that has no budget")
     quiet = int(by_name(KEPT, "## 5% slower: regressions found")["truearm"][1])
     free = " ".join(KEPT[KEPT.index("As many runs as the tools choose") :].split())
     equal, within, slower = (

@@ -24,7 +24,7 @@ TABLE = {
     "LN5": 394, "D5": 58, "G10": 487, "G10lin": 380, "C10lin": 268, "LN10lin": 380, "D10lin": 95, "G50": 930,
     "G50lin": 625, "C50": 985,
 }  # fmt: skip
-# docs/limits.md, known shape, computed elsewhere: eps, gap, pulls with the shape known, certified, separated
+# docs/optimality.md, known shape, computed elsewhere: eps, gap, pulls with the shape known, certified, separated
 KNOWN = [
     (0.0, 1.0, 21.2, 35.2, 35.2),
     (0.01, 1.0, 26.8, 40.1, 38.0),
@@ -122,7 +122,7 @@ def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
 
 
 def test_indistinguishable_places_have_no_divergence():
-    edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # docs/limits.md
+    edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # docs/optimality.md
     assert lab.least_favorable_kl(edge * 0.999, 0.1, Standard("norm")) == 0
     assert lab.least_favorable_kl(edge * 1.001, 0.1, Standard("norm")) > 0
 

@@ -3,7 +3,6 @@ import inspect
 import pkgutil
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -30,14 +29,6 @@ def test_all_is_sorted_and_true():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="attribute"):
         truearm.nothing  # noqa: B018 - the access is the test
-
-
-def test_importing_truearm_stays_light():
-    heavy = ["scipy.stats", "scipy.optimize", "pandas", "numba", "matplotlib", "duckdb", "asyncio", "sqlite3"]
-    heavy += ["http.server", "rich", "click", "narwhals", "distributed", "truearm.lab"]
-    code = f"import sys, truearm; print([m for m in {heavy!r} if m in sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded.strip() == "[]"
 
 
 def test_every_public_function_has_an_example():

@@ -47,23 +47,12 @@ def test_a_frame_whose_library_is_not_there_says_what_helps(found, monkeypatch, 
     )
 
 
-def test_a_frame_of_another_library_is_refused(found):
-    with pytest.raises(InvalidArgument, match="backend must be one of pandas, polars, pyarrow, but got 'excel'"):
-        found.to_frame("excel")
-
-
 def test_a_result_goes_onto_a_page(found, tmp_path):
     found.save_html(tmp_path / "page.html")
     written = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert json.loads(json.dumps(result_in(written).to_dict())) == json.loads(
         json.dumps(ta.Result.from_dict(found.to_dict()).to_dict())
     )
-
-
-def test_a_study_writes_its_page_too(tmp_path):
-    result = ta.find_best({"A": lambda: 1.0, "B": lambda: 2.0}, max_pulls=100, progress=False)
-    result.save_html(str(tmp_path / "page.html"))
-    assert "B" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_result_without_readings_says_what_to_do(found, tmp_path):

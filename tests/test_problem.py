@@ -11,9 +11,7 @@ from truearm.errors import InvalidArgument, TruearmError
 from truearm.problem import (
     Adversary,
     Contamination,
-    Interval,
     Problem,
-    Pull,
     Regularity,
     Tolerance,
     check_adversary,
@@ -72,30 +70,10 @@ def test_the_reasons_for_both_ends_of_eps():
     assert check_eps(math.nextafter(0.5, 0)) < 0.5
 
 
-def test_a_delta_under_another_name_is_named_so():
-    with pytest.raises(InvalidArgument, match=r"^delta_ind must be"):
-        check_delta(2, "delta_ind")
-    with pytest.raises(InvalidArgument, match=r"^level must be"):
-        check_quantile(2, "level")
-
-
 @pytest.mark.parametrize("value", [1.0, True, "3", None, -1, np.float64(2)])
 def test_a_count_is_a_whole_number(value):
     with pytest.raises(InvalidArgument, match="n must be an integer not less than 0, but got"):
         check_count("n", value, 0)
-
-
-def test_a_count_of_numpy_is_plain():
-    assert type(check_count("n", np.int32(7))) is int
-    assert check_count("n", 0, 0) == 0
-    with pytest.raises(InvalidArgument, match="not less than 2, but got 1"):
-        check_count("k", 1, 2)
-
-
-@pytest.mark.parametrize("name", ["oblivious", "prescient", "malicious"])
-def test_adversaries_have_three_names(name):
-    assert check_adversary(name) is Adversary(name)
-    assert check_adversary(Adversary(name)) == name
 
 
 @pytest.mark.parametrize("name", ["Malicious", "huber", "", None])
@@ -121,23 +99,6 @@ def test_bad_arms_are_named(arms, words):
         check_arms(arms)
 
 
-def test_arms_may_come_from_anything_that_iterates():
-    assert check_arms(name for name in "AB") == ("A", "B")
-    assert len(check_arms(map(str, range(20_000)))) == 20_000
-
-
-def test_an_interval_is_a_pair_with_a_width():
-    low, high = Interval(1.0, 2.5)
-    assert (low, high, Interval(low, high).width) == (1.0, 2.5, 1.5)
-    assert Interval(-math.inf, 3.0).width == math.inf
-    assert Interval(math.inf, math.inf).width == 0.0
-    assert Interval(3.0, 1.0).width == -2.0
-
-
-def test_pulls_are_tuples():
-    assert Pull(1, "A") == (1, "A")
-
-
 @pytest.mark.parametrize(
     ("adversary", "causal", "clairvoyant"),
     [
@@ -159,11 +120,6 @@ def test_who_sees_the_future(adversary, causal, clairvoyant):
 def test_an_oblivious_adversary_cannot_see_the_future(causal):
     with pytest.raises(InvalidArgument, match=r"causal=False contradicts .* use 'prescient'"):
         Contamination(0.1, "oblivious", causal)
-
-
-def test_causal_is_a_truth_value():
-    with pytest.raises(InvalidArgument, match="causal must be True, False or None, but got 'no'"):
-        Contamination(0.1, "malicious", "no")
 
 
 def test_what_a_contamination_argument_takes():
@@ -202,11 +158,6 @@ def test_what_a_tolerance_argument_takes(value, amount, relative):
 def test_other_tolerances_are_refused(value):
     with pytest.raises(InvalidArgument, match=r"tolerance must be .*but got"):
         Tolerance.of(value)
-
-
-def test_a_tolerance_is_true_when_it_allows_something():
-    assert not Tolerance()
-    assert Tolerance.of("1%")
 
 
 def test_regularity_checks_each_promise():
@@ -252,14 +203,6 @@ def test_a_problem_has_the_defaults_of_the_product():
 def test_a_problem_names_what_is_wrong(argument, words):
     with pytest.raises(InvalidArgument, match=words):
         Problem(**({"arms": ("A", "B")} | argument))
-
-
-@pytest.mark.parametrize("value", [Contamination(0.1), Tolerance(0.1), Problem(arms=("A",))])
-def test_the_vocabulary_is_frozen_hashable_and_equal_by_value(value):
-    assert dataclasses.replace(value) == value
-    assert hash(dataclasses.replace(value)) == hash(value)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(value, dataclasses.fields(value)[0].name, 0)
 
 
 def test_one_root_catches_every_error():

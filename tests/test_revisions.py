@@ -176,12 +176,6 @@ def test_a_build_that_changes_files_of_the_commit_is_run_once(repository, cache)
         assert Path(found.folder, "sub", "bench").read_text() == "onex\n"
 
 
-def test_one_commit_under_two_names_is_checked_out_once(repository, cache):
-    found = check_out(["main", "HEAD"], start=str(repository), cache=cache)
-    assert found[0].top == found[1].top
-    assert [r.name for r in found] == ["main", "HEAD"]
-
-
 SLOW, QUICK = "#!/bin/sh\necho $((100 + $1))\n", "#!/bin/sh\necho $((10 + $1))\n"  # prints what it "took"
 
 
@@ -266,12 +260,6 @@ def test_what_cannot_be_raced_is_said_in_words(project, cache, words, says):
     assert done.returncode == 2
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
-
-
-def test_outside_of_a_repository(tmp_path, cache):
-    done = race(tmp_path, cache, "--rev", "v1", "--rev", "v2", "--", "./bench")
-    assert done.returncode == 2
-    assert done.stderr.startswith("Error: --rev needs a git repository")  # nothing was prepared
 
 
 def test_placeholders_are_replaced_wherever_a_race_takes_text(project, cache):

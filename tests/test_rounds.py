@@ -250,7 +250,7 @@ def test_a_gate_has_its_own_bar():
 
     def asked(delta, baseline=0, *, shared):
         problem = replace(judge.problem, delta=delta)
-        return replace(judge, problem=problem).worse_than(baseline, shared=shared)
+        return replace(judge, problem=problem).gate(baseline, shared=shared)[0]
 
     assert asked(1.01 * least, shared=True) == asked(1.01 * 2 * least, shared=False) == (1,)  # T10b: delta over k
     assert asked(0.99 * least, shared=True) == asked(0.99 * 2 * least, shared=False) == ()

@@ -25,7 +25,6 @@ from truearm.events import Noted, Reading
 from truearm.run import find_best, log_to, resume_study, run
 from truearm.store import Store
 from truearm.study import Study
-from truearm.verification import verify
 
 
 def arms(seed=1, **means):
@@ -40,11 +39,6 @@ def noisy(mean):
 def test_find_best_takes_functions_and_returns_a_result():
     result = find_best(arms(A=0.0, B=2.0, C=0.1))
     assert (result.best, result.status) == ("B", Status.CERTIFIED)
-
-
-def test_equal_seeds_give_equal_results():
-    first, second = (find_best(arms(seed=5, A=0.0, B=1.0), seed=3) for _ in range(2))
-    assert first.to_dict() == second.to_dict()
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
@@ -119,12 +113,6 @@ def test_delays_equal_to_the_value_do_not_break_the_guarantee():
 def test_delays_equal_to_the_value_do_not_break_the_guarantee_in_full():
     wrong, runs = rejected_best(range(1000), 16, 2000), 1000
     assert binomtest(wrong, runs, 0.1, alternative="greater").pvalue > 1e-4
-
-
-def test_delays_equal_to_the_value_still_find_the_faster_arm():
-    study = simulate(1, 8, {"A": 2.0, "B": 1.0}, 20_000)
-    assert study.result.best == "B"
-    assert verify(study.result, study)
 
 
 def test_prefixes_per_arm_would_be_wrong():
@@ -267,7 +255,7 @@ def test_an_interrupt_while_the_log_is_written_leaves_no_reading_out(tmp_path, m
         store.moment = moment
         with store:
             result = find_best(arms(A=0.0, B=0.1), rounds=True, store=store, executor=executor)
-            study = Study.replay(store.definition, list(store.events()))
+            study = Study.replay(store.definition, [entry.event for entry in store.events()])
     study.stop()
     assert result.status is Status.EXHAUSTED
     assert study.result.to_dict() == result.to_dict()
@@ -285,7 +273,7 @@ def test_a_log_is_continued_where_it_broke_off(tmp_path):
         find_best({"A": dies, "B": partial(noisy, 2.0)}, store=path)
     result = find_best({"A": partial(noisy, 0.0), "B": partial(noisy, 2.0)}, store=path)
     with Store(path) as store:
-        told = [e.value for e in store.events() if isinstance(e, Reading)]
+        told = [e.event.value for e in store.events() if isinstance(e.event, Reading)]
     assert result.best == "B"
     assert len(told) == result.total
     assert sum(math.isnan(value) for value in told) == 1
@@ -310,7 +298,7 @@ def test_two_at_once_on_one_log_leave_it_readable(tmp_path):
             found = list(pool.map(race, (1, 2)))
         assert any("another process" in words or "told once" in words for words in found)
         with Store(path) as store:
-            study = Study.replay(store.definition, list(store.events()))
+            study = Study.replay(store.definition, [entry.event for entry in store.events()])
         assert study.pulls > 0
 
 
@@ -323,7 +311,7 @@ def test_a_reading_keeps_its_notes_on_the_way_to_the_log(tmp_path):
             {"A": partial(source, 0.0), "B": partial(source, 5.0)}, executor=executor, store=tmp_path / "r.db"
         )
     with Store(tmp_path / "r.db") as store:
-        notes = [event.notes for event in store.events() if isinstance(event, Reading)]
+        notes = [entry.event.notes for entry in store.events() if isinstance(entry.event, Reading)]
     assert len(notes) > 10
     assert all(note == {"host": "here"} for note in notes)
 
@@ -360,12 +348,6 @@ def test_a_log_of_another_study_is_refused(tmp_path):
             find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db", **change)
 
 
-def test_nothing_is_printed_in_a_pipe(capfd):
-    find_best(arms(A=0.0, B=3.0), progress=True)
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -384,13 +366,6 @@ def test_nothing_is_printed_in_a_pipe(capfd):
 def test_bad_arguments_are_named(change, words):
     with pytest.raises(InvalidArgument, match=words):
         find_best(**{"arms": {"A": float, "B": float}, "max_pulls": 10, **change})
-
-
-@pytest.mark.parametrize("reading", [None, "fast", [1.0, 2.0], {"ms": 3}, 1j])
-def test_what_is_no_number_is_told_with_its_arm(reading):
-    with pytest.raises(ArmFailed, match=r"arm 'A' failed: a pull must return a number, but got") as caught:
-        find_best({"A": lambda: reading, "B": lambda: 1.0}, progress=False)
-    assert repr(reading) in str(caught.value)
 
 
 def test_readings_from_threads_are_told_by_one_thread():
@@ -440,9 +415,3 @@ def test_a_budget_that_will_not_decide_is_announced_before_it_is_spent(gap, is_w
     arms = {"A": lambda: float(draw.random() < 0.6) + gap, "B": lambda: float(draw.random() < 0.55)}
     find_best(arms, max_pulls=600)
     assert ("600 will probably not decide" in sys.stderr.getvalue()) == is_warned
-
-
-@pytest.mark.parametrize("arms", [[abs, max], "AB", 3])
-def test_arms_that_are_no_dictionary_are_named_by_their_type(arms):
-    with pytest.raises(InvalidArgument, match=f"must be a dictionary .* but got a {type(arms).__name__}$"):
-        find_best(arms)

@@ -13,10 +13,9 @@ from scipy.stats import binom
 import truearm as ta
 from reference import vectors
 from truearm.bounds.limits import share_limit
-from truearm.bounds.mixture import log_mixture, log_mixture_at
+from truearm.bounds.mixture import log_mixture_at
 from truearm.claims.certificate import Status, sample_of
-from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument
 from truearm.evidence import Entry, Judge, Leg, Portfolio, Stake, Trust, portfolio
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import (
@@ -30,7 +29,6 @@ from truearm.evidence.targets import Query
 from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.report.words import notes
-from truearm.study import Study
 
 VECTORS = vectors("share_vectors")
 PAIRS = [f"ext-share-pair-{i}" for i in range(1, 7)]
@@ -109,15 +107,6 @@ def test_the_fixed_design_gives_the_p_values_of_the_vectors():
 # --- definitions, by brute force ------------------------------------------------------------------
 
 
-@given(counts, st.lists(st.floats(1e-9, 1 - 1e-9), min_size=2, max_size=20))
-def test_evidence_rises_with_the_level(count, levels):
-    """Extensions 1.1: the bounds of the search rest on it."""
-    s, n = count
-    found = log_mixture_at(s, n, np.sort(levels))
-    assert np.all(np.diff(found) >= -1e-9 * (1 + np.abs(found[1:])))
-    assert found[0] == pytest.approx(float(log_mixture(s, n, min(levels))), abs=1e-9, rel=1e-9)
-
-
 @settings(max_examples=60, deadline=None)
 @given(counts, counts, trusts, st.sampled_from([-0.1, 0.0, 0.05]))
 def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
@@ -189,12 +178,6 @@ def test_a_malicious_adversary_does_with_half_what_another_does_with_all(one, ot
         for trust in (Trust(0.1, Adversary.MALICIOUS), Trust(0.2, Adversary.OBLIVIOUS))
     )
     assert half == pytest.approx(whole, abs=2 * ACCURACY, rel=2 * ACCURACY)
-
-
-def test_one_success_does_not_end_all_evidence():
-    """Without the part that is never bet the infimum would be at theta near 0, and 0."""
-    found = least_share((90, 3000), (2700, 3000), Trust(0.01, Adversary.OBLIVIOUS))
-    assert found.log_value == pytest.approx(42.2646, rel=1e-3)
 
 
 # --- what follows from the evidence ---------------------------------------------------------------
@@ -288,51 +271,10 @@ def test_what_does_not_go_with_a_share_is_an_error_that_names_it(options, words)
         Problem(arms=("A", "B"), **options)
 
 
-@pytest.mark.parametrize(
-    "door", [lambda **o: Study(["A", "B"], **o), lambda **o: ta.analyze({"A": [1], "B": [0]}, **o)]
-)
-def test_an_explicit_goal_with_a_share_is_an_error_even_if_it_is_the_right_one(door):
-    with pytest.raises(InvalidArgument, match="remove goal"):
-        door(at_least=1, goal="max")
-
-
-@pytest.mark.parametrize("policy", ["lucb", "elimination", "uniform"])
-def test_policies_that_compare_quantiles_say_so(policy):
-    with pytest.raises(OutOfReach, match="toptwo"):
-        Study(["A", "B"], at_least=1, policy=policy)
-
-
 def found(seed=1, at_least=1, shares=(0.9, 0.5), **options):
     rng = np.random.default_rng(seed)
     arms = {name: (lambda p=p: bool(rng.random() < p)) for name, p in zip("ABC", shares, strict=False)}
     return ta.find_best(arms, at_least=at_least, progress=False, **options)
-
-
-def test_booleans_are_readings_and_the_result_can_be_verified():
-    result = found()
-    assert (result.status, result.best, result.problem.target) == (Status.CERTIFIED, "A", "share")
-    assert result.certificate.verify(result.readings)
-    assert Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
-    told = result.to_dict()
-    assert (told["target"], told["at_least"], told["goal"]) == ("share", 1.0, "max")
-    assert 0 <= told["arms"][0]["low"] <= told["arms"][0]["observed"] <= told["arms"][0]["high"] <= 1
-    assert "A has the largest share of readings at least 1" in str(result)
-    assert "points above that of B" in str(result)
-
-
-def test_three_arms_are_told_apart_by_the_pooled_rule():
-    result = found(shares=(0.5, 0.9, 0.6), contamination=None)
-    assert (result.status, result.best, result.certificate.rule) == (Status.SEPARATED, "B", "pooled")
-    assert result.certificate.verify(result.readings)
-
-
-def test_a_study_goes_on_after_a_replay_where_it_was():
-    study = Study(["A", "B"], at_most=200)
-    for pull in study.ask(20):
-        study.tell(pull, 100.0 + 200 * (pull.arm == "B"))
-    again = Study.from_dict(study.to_dict())
-    assert again.problem == study.problem
-    assert again.standing == study.standing
 
 
 def test_a_time_out_is_a_failure_and_a_missing_reading_may_be_either():
@@ -342,11 +284,6 @@ def test_a_time_out_is_a_failure_and_a_missing_reading_may_be_either():
     assert result.problem.censored == math.inf
     assert arm.observed == pytest.approx(80 / 90)
     assert (arm.contamination_low, arm.contamination_high) == pytest.approx((0.75 / 0.95, 0.9 / 0.95))
-
-
-def test_equal_shares_are_never_decided_by_the_order_of_listing():
-    result = ta.analyze({"A": [1, 0] * 5000, "B": [0, 1] * 5000}, at_least=1, contamination=0.0)
-    assert (result.best, result.ties) == (None, ())
 
 
 def test_arms_nearer_than_eps_are_indistinguishable_and_the_words_say_why():
@@ -452,8 +389,3 @@ def test_the_limit_that_decides_pays_for_all_that_were_tried():
     least = 3 * math.exp(-Judge.of(Problem(arms=("A", "B"), at_least=1), split).against(1).log_value)
     found = [deciding_limit(Problem(arms=("A", "B"), delta=near * least), marks) for near in (0.99, 1.01)]
     assert found == [None, 4.0]
-
-
-def test_arms_that_move_together_are_not_compared_by_shares():
-    with pytest.raises(InvalidArgument, match="dependent_arms=True cannot be combined with at_least=1"):
-        ta.analyze({"A": [1, 0], "B": [0, 1]}, at_least=1, dependent_arms=True)

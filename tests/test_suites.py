@@ -32,7 +32,6 @@ from truearm.evidence.suites import (
     SuiteEvidence,
     breakdown_of_rounds,
     discover,
-    rounds_won,
     step_down,
 )
 from truearm.evidence.wins import PRIOR, win_level
@@ -41,7 +40,6 @@ from truearm.report import tables
 from truearm.report.pages import suite_page as page
 from truearm.report.words import suite_headline as headline
 from truearm.report.words import suite_summary as paragraph
-from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
 
@@ -98,12 +96,6 @@ def test_a_metric_claimed_by_step_down_alone_withstands_less_than_was_declared()
     else:
         pytest.fail("no such suite was drawn")
     assert a.breakdown.oblivious > 0.05
-
-
-def test_what_is_not_claimed_withstands_nothing():
-    found = judge_suite(SUITE, runs_of({"a": [1.0, 2.0] * 20}, {"a": [2.0, 1.0] * 20}))
-    assert found.compared[0].standing == "open"
-    assert tuple(found.compared[0].breakdown) == (None, None, None)
 
 
 # From a table
@@ -208,21 +200,6 @@ def test_claims_need_less_and_less_evidence():
     evidence[WORSE, 0] -= 1e-9
     evidence[WITHIN, 1] = evidence[BETTER, 1] = 0
     assert not step_down(evidence, 0.05).any()
-
-
-def test_rounds_one_by_one_give_the_same_as_all_at_once():
-    wins = np.random.default_rng(1).random((3, 4, 60)) < 0.6
-    whole, parts = SuiteEvidence.begin(4, 0.45).after(wins), SuiteEvidence.begin(4, 0.45)
-    for i in range(60):
-        parts = parts.after(wins[:, :, i : i + 1])
-    assert np.array_equal(whole.highest, parts.highest)
-    assert np.array_equal(whole.last, parts.last)
-
-
-def test_a_missing_reading_speaks_for_nothing():
-    nan = np.full((1, 3), np.nan)
-    assert not rounds_won(nan, nan, np.ones((1, 3))).any()
-    assert not rounds_won(np.ones((1, 3)), np.ones((1, 3)), nan).any()
 
 
 N = 40
@@ -505,14 +482,6 @@ def test_a_stranger_recomputes_the_suite(failed, folder):  # noqa: ARG001
         verify(found | {"runs": found["runs"] | {"new": faster}})
 
 
-def test_the_log_holds_every_run_as_it_was_printed(failed, folder):  # noqa: ARG001
-    with Store(folder / "run.db") as log:
-        told = [event for event in log.events() if hasattr(event, "value")]
-        assert log.definition["suite"]["reference"] == "old"
-    assert told[0].notes["metrics"]["mb"] == 1.0
-    assert told[0].value == told[0].notes["wall"]
-
-
 def test_a_suite_goes_on_from_its_log_and_is_reported(failed, folder):  # noqa: ARG001
     again = race_again(folder)
     assert again.returncode == 1
@@ -568,21 +537,6 @@ def test_more_may_be_better():
     assert race(*words[:-1], "--fdr").returncode == 0
 
 
-def test_a_run_that_prints_no_metrics_ends_the_race_with_its_reason():
-    done = race("-n", "old", "echo 1", *arm("new", ms=1))
-    assert done.returncode == 2
-    assert "printed a number" in done.stderr
-    assert "-i counts failed runs as missing readings" in done.stderr
-
-
-def test_nothing_to_compare_is_told(tmp_path):
-    done = race("-i", "-n", "old", "false", *arm("new", ms=1), "-M", "3", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "No metric was compared: there was no round in which every command printed one." in done.stdout.replace(
-        "\n", " "
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -599,11 +553,6 @@ def test_options_that_do_not_go_with_a_suite_are_refused(words, why):
         race_command, ["--metrics", "json", *arm("old", ms=1), *arm("new", ms=1), *words], standalone_mode=False
     )
     assert why in str(done.exception)
-
-
-def test_higher_needs_a_suite():
-    done = CliRunner().invoke(race_command, ["true", "echo", "--higher", "ms"])
-    assert (done.exit_code, "add --metrics json" in done.stderr) == (2, True)
 
 
 def test_the_page_says_what_the_commands_print(tmp_path):

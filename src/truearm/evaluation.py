@@ -21,7 +21,7 @@ from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.progress import bar
 from truearm.commands.signals import Uninterrupted
-from truearm.errors import ArmFailed, InvalidArgument
+from truearm.errors import ArmFailed, InvalidArgument, TruearmError
 from truearm.events import Noted, Reading
 from truearm.policies.paired import Paired
 from truearm.problem import (
@@ -195,7 +195,8 @@ class _Scoring:
             if on_error == "stop":
                 msg = f"arm {arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
                 raise ArmFailed(msg, arm=arm) from error
-            return Noted(math.nan, {_FAILURE: f"{type(error).__name__}: {error}"[:_MAX_MESSAGE]})
+            why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}"
+            return Noted(math.nan, {_FAILURE: why[:_MAX_MESSAGE]})
         what = f"score of {arm!r} on item {place}"
         number = as_number(what, score, "return nan for one that failed", boolean=True)
         low, high = self._range

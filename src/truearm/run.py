@@ -261,7 +261,7 @@ def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
     from truearm.store import Store, lock
 
     with ExitStack() as stack:
-        stack.enter_context(lock(store.path if isinstance(store, Store) else store))
+        stack.enter_context(lock(store.path if isinstance(store, Store) else store, wait=False))
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))
 
 
@@ -301,10 +301,9 @@ def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     broke_off
         False if pulls that are out may still be told.
     """
-    study = Study.replay(store.definition, ())
-    columns = store.columns(study.problem.arms)
-    study.follow(columns)
-    log_to(study, store, columns.kinds.size)
+    entries = list(store.events())
+    study = Study.replay(store.definition, (entry.event for entry in entries))
+    log_to(study, store, entries[-1].position if entries else 0)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study

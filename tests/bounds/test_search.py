@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.bounds.search import bracket, first_count, first_true, last_true, last_true_each
+from truearm.bounds.search import bracket, first_count, last_true, last_true_each
 
 numbers = st.floats(-1e300, 1e300)
 
@@ -29,29 +29,12 @@ def test_an_accuracy_is_kept_from_the_safe_side(change, accuracy, relative):
     assert high - low <= relative * high or high == math.nextafter(low, 1.0)
 
 
-def test_a_search_from_infinity_ends_where_it_begins():
-    assert last_true(lambda x: x >= 0, math.inf, -1.0) == math.inf
-
-
-def test_first_true_answers_at_the_ends():
-    assert first_true(lambda x: True, 0.0, 1.0) == 0.0  # noqa: ARG005
-    assert first_true(lambda x: x > math.inf, 0.0, 1.0) == 1.0
-
-
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 40), st.integers(1, 40)), max_size=8))
 def test_integers_are_searched_either_way(cases):
     change = np.array([c for c, _, _ in cases], dtype=np.int64)
     inside, outside = change - [a for _, a, _ in cases], change + [b for _, _, b in cases]
     assert np.array_equal(last_true_each(lambda x: x <= change, inside, outside), change)
     assert np.array_equal(last_true_each(lambda x: x > change, outside, inside), change + 1)
-
-
-@given(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=1, max_size=8), st.floats(0.0, 0.1))
-def test_many_searches_are_as_good_as_one(changes, accuracy):
-    change = np.array(changes)
-    found = last_true_each(lambda x: x <= change, np.zeros(change.size), np.ones(change.size), accuracy=accuracy)
-    alone = [last_true(lambda x, c=c: x <= c, 0.0, 1.0, accuracy=accuracy) for c in changes]
-    assert found.tolist() == alone
 
 
 @given(st.integers(1, 2**60))

@@ -3,7 +3,7 @@ import pytest
 from truearm import Adversary
 from truearm.report.picture import Picture
 
-SECTIONS = ["candidates", "arms", "evidence", "quality", "readings", "assumptions", "certificate"]
+SECTIONS = ["candidates", "arms", "quality", "readings", "assumptions", "certificate"]
 
 # For every text on the page the contrast of its color with what lies behind it, by the formula of WCAG 2.
 CONTRASTS = """() => {

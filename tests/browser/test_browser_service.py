@@ -10,7 +10,7 @@ import pytest
 
 from service.serving import SOURCE, Server, hosting
 from truearm.service.models import NewStudy
-from truearm.service.tokens import create_token, remove_token
+from truearm.service.tokens import create_token
 from truearm.store import Database
 
 from .test_browser_page import CONTRASTS
@@ -419,7 +419,7 @@ def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path)
             http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
         with opened(browser, f"{server.url}/s/mine#token={viewer}") as page:
             page.wait_for_selector("text=No reading yet")
-            remove_token(database, viewer.split("_")[1])
+            database.remove_token(viewer.split("_")[1])
             server.end()
             with Server(path, port=int(server.url.rpartition(":")[2])):
                 page.wait_for_selector("#token-form:has-text('unknown or was removed')", timeout=20_000)

@@ -10,7 +10,7 @@ import pytest
 
 from truearm.errors import InvalidArgument
 from truearm.service.app import published_schema
-from truearm.service.tokens import ROLES, create_token, remove_token
+from truearm.service.tokens import ROLES, create_token
 from truearm.store import Database, StoreError
 
 from .serving import SOURCE, Server
@@ -137,7 +137,7 @@ def test_who_follows_is_let_go_when_the_token_is_removed(guarded):
         with http.stream("GET", "/studies/mine/events") as stream:
             lines = stream.iter_lines()
             next(lines)
-            assert remove_token(database, token.split("_")[1])
+            assert database.remove_token(token.split("_")[1])
             time.sleep(2.1)
             worker.post("/studies/mine/ask", json={"worker": "eve"})
             rest = [line for line in lines if line]  # it ends
@@ -287,7 +287,7 @@ def test_no_part_of_a_password_is_in_what_is_said_of_a_failure(url):
 def test_a_driver_that_repeats_the_password_is_not_repeated(monkeypatch):
     import psycopg
 
-    def failing(*_, **given):
+    def failing(**given):
         raise psycopg.OperationalError(f"no entry for {given}")
 
     monkeypatch.setattr(psycopg, "connect", failing)

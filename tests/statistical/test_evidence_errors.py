@@ -313,7 +313,7 @@ def test_arms_as_good_as_the_baseline_pass_their_gates(runs):
     failed = []
     for _ in range(runs):
         tapes = [tied(rng, 150, (0.0, 1.0)), *(tied(rng, 150, (-1.0, 0.0)) for _ in range(3))]
-        failed.append(any(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]).worse_than(0) for n in looks))
+        failed.append(any(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]).gate(0)[0] for n in looks))
     assert kept(failed, DELTA)
 
 

@@ -4,12 +4,12 @@ Each cause of a wrong certificate that trials once found has its test here, with
 worlds (`worlds`) look for siblings. Every verdict is a binomial test at the level FALSE_ALARM = 1e-4. Errors are
 promised at DELTA = 0.2 and counted in RUNS = 40: 19 false claims of a kind refute the promise, and if claims were
 false three times as often as promised that would be found with probability 0.96 (`test_the_sizes_have_power`).
-Slow sizes are ten times as large.
+Slow sizes are ten times as large, and go through goals and shares of bad readings one by one. Faults that
+certified nearly always are found in 10 runs: 8 of them refute the promise.
 """
 
 import json
 import math
-import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from entry import truearm
 from truearm import Study, analyze, breakdown, find_best, is_better, verify
 from truearm.claims.certificate import Verdict
 from truearm.evidence import Judge
@@ -32,7 +33,7 @@ DELTA, RUNS = 0.2, 40
 COUNTS = (30, 100, 1000, 4000)  # readings of an arm: few, and enough for a shift by eps to show
 sizes = pytest.mark.parametrize("runs", [RUNS, pytest.param(10 * RUNS, marks=pytest.mark.slow)])
 goals = pytest.mark.parametrize("goal", ["max", "min"])
-shares_of_bad = pytest.mark.parametrize("eps", [None, 0.0, 0.05, 0.1])
+SHARES_OF_BAD = (None, 0.0, 0.05, 0.1)
 
 
 def fewest(runs, promised):
@@ -110,6 +111,7 @@ def by_analyze(world, rng, *, delta=DELTA, **how):
 
 
 ENTRANCES = {
+    "study": by_arrays,
     "find_best": by_find_best,
     "late tells": by_late_tells,
     "analyze": by_analyze,
@@ -133,13 +135,18 @@ def refuted(found):
 # Generated worlds
 
 
-@sizes
+@pytest.mark.slow
 @goals
-@shares_of_bad
-def test_no_claim_of_a_study_is_false_too_often(runs, goal, eps):
+@pytest.mark.parametrize("eps", SHARES_OF_BAD)
+def test_no_claim_of_a_study_is_false_too_often(goal, eps):
     rng = np.random.default_rng(31)
-    worlds = (generated(rng, goal=goal, eps=eps) for _ in range(runs))
+    worlds = (generated(rng, goal=goal, eps=eps) for _ in range(10 * RUNS))
     assert not refuted([falsehoods(by_arrays(world, rng), world) for world in worlds])
+
+
+def anywhere(rng, **more):
+    goal, eps = str(rng.choice(["max", "min"])), SHARES_OF_BAD[rng.integers(4)]
+    return generated(rng, goal=goal, eps=eps, **more)
 
 
 @sizes
@@ -147,19 +154,17 @@ def test_no_claim_of_a_study_is_false_too_often(runs, goal, eps):
 def test_no_claim_by_another_entrance_is_false_too_often(runs, entrance):
     rng, found = np.random.default_rng(32), []
     for _ in range(runs):
-        world = generated(rng, goal=str(rng.choice(["max", "min"])), eps=[None, 0.0, 0.05, 0.1][rng.integers(4)])
+        world = anywhere(rng)
         found.append(falsehoods(ENTRANCES[entrance](world, rng), world))
     assert not refuted(found)
 
 
 @sizes
-@goals
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
-def test_is_better_and_its_breakdown_are_seldom_false(runs, goal, design):
+def test_is_better_and_its_breakdown_are_seldom_false(runs, design):
     rng, found = np.random.default_rng(33), []
     for _ in range(runs):
-        eps = [None, 0.0, 0.05, 0.1][rng.integers(4)]
-        world = generated(rng, goal=goal, eps=eps, arms=2)
+        world = anywhere(rng, arms=2)
         n = int(rng.choice(COUNTS))
         worse, better = (world.readings(rng, arm, n) for arm in (1 - world.best, world.best))
         answer = is_better(worse, better, delta=DELTA, design=design, **world.promises)
@@ -177,7 +182,9 @@ def test_a_policy_that_weighs_no_evidence_is_upgraded_only_by_evidence(runs):
     rng, found = np.random.default_rng(34), []
     for _ in range(runs):
         world = generated(rng, goal="max", eps=0.05, tolerance=0.0, quantile_of=0.5)
-        found.append(falsehoods(by_arrays(world, rng, policy="lucb"), world) & {"decision", "interval"})
+        found.append(
+            falsehoods(by_arrays(world, rng, policy="lucb", max_pulls=500), world) & {"decision", "interval"}
+        )
     assert not refuted(found)
 
 
@@ -213,7 +220,7 @@ def readings_around_zero(rng, goal):
 def test_ratios_do_not_leave_out_readings_that_are_not_positive(goal, entrance):
     """At delta = 5 % the wrong arm was certified in 178 of 200."""
     rng, wrong = np.random.default_rng(36), []
-    for _ in range(RUNS):
+    for _ in range(10):
         tapes, best = readings_around_zero(rng, goal)
         how = {"goal": goal, "tolerance": "2%", "delta": DELTA}
         if entrance == "is_better":
@@ -254,15 +261,13 @@ def test_an_arm_that_mostly_times_out_is_never_certified(goal):
     slow = lambda: rng.choice([OUT[goal], good], 100, p=[0.7, 0.3])  # noqa: E731
     results = [
         told({"slow": endless(slow), "plain": endless(lambda: rng.normal(1, 0.1, 100))}, goal=goal)
-        for _ in range(RUNS)
+        for _ in range(10)
     ]
     assert {result.best for result in results} == {"plain"}
     assert all(result.arms[0].low <= 0 and result.arms[0].high == INF for result in results[:1] if goal == "min")
 
 
-@goals
-@pytest.mark.parametrize("eps", [None, 0.05])
-@pytest.mark.parametrize("share", [0.6, 1.0])
+@pytest.mark.parametrize(("goal", "eps", "share"), [("max", None, 0.6), ("min", 0.05, 1.0), ("min", 0.05, 0.6)])
 def test_arms_that_all_time_out_are_given_up_soon(goal, eps, share):
     """The first listed was certified. Nobody knows the order of two time-outs, and more of them tell no more."""
     rng = np.random.default_rng(38)
@@ -282,7 +287,7 @@ def test_a_censored_quantile_is_never_certified(entrance, first):
     rng, results = np.random.default_rng(39), []
     draws = {"A": lambda: np.full(300, INF), "B": lambda: np.where(rng.random(300) < 0.45, 1.0, INF)}
     names = sorted(draws, reverse=first == "B")
-    for _ in range(RUNS // 2):
+    for _ in range(5):
         if entrance == "study":
             results.append(told({name: endless(draws[name]) for name in names}, goal="min", max_pulls=5000))
         else:
@@ -327,7 +332,7 @@ def test_pulls_that_fail_because_they_are_slow_do_not_help(fast, failed, entranc
     """
     rng, wrong = np.random.default_rng(41), []
     n, how = 20_000 if failed < 0.1 else 2000, {"goal": "min", "delta": DELTA}
-    for _ in range(RUNS if entrance != "late tells" else RUNS // 2):
+    for _ in range(10):
         a, b = failing(rng, fast, failed, n), np.ones(n)
         if entrance == "study":
             result = told({"A": iter(a), "B": iter(b)}, max_pulls=n, **how)
@@ -368,9 +373,9 @@ def test_arms_without_a_single_value_are_given_up_soon(eps):
 ATOMS = np.array([-1.0, 0.0, 3.0, 4.0])
 
 
-@goals
-@pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("eps", [None, 0.0, 0.05])
+@pytest.mark.parametrize(
+    ("goal", "k", "eps"), [("max", 2, None), ("min", 3, 0.0), ("max", 5, 0.05), ("min", 2, 0.05)]
+)
 def test_constant_arms_tie_and_nothing_is_said_against_them(goal, k, eps):
     names = list("ABCDE"[:k])
     results = [
@@ -399,11 +404,11 @@ def test_arms_that_share_some_values_do_not_tie():
 
 
 @sizes
-@goals
 @pytest.mark.parametrize("k", [2, 3])
-def test_equal_arms_with_atoms_are_seldom_called_worse(runs, goal, k):
+def test_equal_arms_with_atoms_are_seldom_called_worse(runs, k):
     rng, found = np.random.default_rng(44), []
-    for _ in range(runs):
+    for run in range(runs):
+        goal = ("max", "min")[run % 2]
         chances = rng.dirichlet(np.ones(4))
         n, names = int(rng.integers(30, 200)), list("ABC"[:k])
         tapes = {name: rng.choice(ATOMS, n, p=chances) for name in names}
@@ -432,19 +437,18 @@ LAWS = {
 }
 
 
+@pytest.mark.parametrize(("runs", "delta"), [(RUNS, DELTA), pytest.param(400, 0.05, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("k", "law"), [*((2, law) for law in LAWS), (4, "atoms")])
-def test_identical_commands_seldom_fail_a_gate(k, law):
-    """Of 400 gates at delta = 5 %, each looked at three times, 39 failures refute it, with power 0.999.
-
-    The issue allows 28, which a promise that is just kept would exceed in 3 % of seeds.
-    """
-    rng, failed = np.random.default_rng(45), 0
+def test_identical_commands_seldom_fail_a_gate(k, law, runs, delta):
+    """Each gate is looked at three times. Of 400 at delta = 5 % 39 failures refute it, with power 0.999."""
+    rng, failed = np.random.default_rng(45), []
     names, looks = tuple("ABCD"[:k]), (20, 60, 200)
-    problem = Problem(arms=names, goal="min", contamination=Contamination(0.0))
-    for _ in range(400):
+    problem = Problem(arms=names, goal="min", delta=delta, contamination=Contamination(0.0))
+    for _ in range(runs):
         arms = [-LAWS[law](rng, looks[-1]) for _ in names]
-        failed += any(Judge.of(problem, [Sample.of(arm[:n]) for arm in arms]).worse_than(0) != () for n in looks)
-    assert failed <= 28
+        judges = [Judge.of(problem, [Sample.of(arm[:n]) for arm in arms]) for n in looks]
+        failed.append(any(judge.gate(0)[0] for judge in judges))
+    assert kept(failed, delta)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +467,7 @@ def test_a_race_of_constant_commands(commands, gate, expected):
     names = [
         part for name, command in zip(("old", "new"), commands, strict=True) for part in ("-n", name, command)
     ]
-    done = raced([*names, "--metric", "stdout", "--goal", "min", *gate])
+    done = truearm("race", *names, "--metric", "stdout", "--goal", "min", *gate)
     assert done.returncode == expected, done.stdout + done.stderr
     if commands[0] == commands[1]:
         assert ("tie" in done.stdout) == ("--tolerance" not in gate)
@@ -471,19 +475,12 @@ def test_a_race_of_constant_commands(commands, gate, expected):
         assert "excluded" not in done.stdout
 
 
-def raced(words):
-    command = [sys.executable, "-m", "truearm.cli", "race", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_a_race_of_commands_that_print_noise():
-    # the better command is 5 apart from the other; ten wrong ends of ten would need a broken rule
-    for seed in range(2):
-        draw = f"{sys.executable} -c 'import random; print(random.Random().gauss({{}}, 1))'"
-        words = ["-n", "low", draw.format(0), "-n", "high", draw.format(5), "--metric", "stdout", "--goal", "max"]
-        done = raced([*words, "--seed", str(seed)])
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.startswith("high is best")
+    draw = f"{sys.executable} -S -c 'import random; print(random.Random().gauss({{}}, 1))'"
+    words = ["-n", "low", draw.format(0), "-n", "high", draw.format(5), "--metric", "stdout", "--goal", "max"]
+    done = truearm("race", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("high is best")
 
 
 # Cause 7: repeated values of one unit
@@ -497,8 +494,7 @@ def clustered(rng, processes=10, values=30):
 
 
 @sizes
-@goals
-@pytest.mark.parametrize("design", ["sequential", "fixed"])
+@pytest.mark.parametrize(("goal", "design"), [("max", "sequential"), ("min", "fixed")])
 def test_values_of_one_process_are_one_reading(runs, goal, design):
     """Identical code, 10 processes of 30 values: a difference was certified in 13 of 40 at delta = 5 %."""
     rng, how = np.random.default_rng(46), {"arm": "arm", "value": "ms", "goal": goal, "design": design}
@@ -511,7 +507,7 @@ def test_values_of_one_process_are_one_reading(runs, goal, design):
     assert set(undeclared) == {"doubtful"}
 
 
-# Causes 2 and 3 through the door of `race`: real processes that fail or hang because of what they would have said
+# Causes 2 and 3 through `race`: real processes that fail or hang because of what they would have said
 
 POP = """n=$(($(cat "$1.n" 2>/dev/null || echo 0) + 1)); echo $n > "$1.n"; v=$(sed -n "${n}p" "$1.txt")
 case $v in fail) exit 1 ;; late) sleep 5 ;; *) echo "$v" ;; esac
@@ -528,15 +524,15 @@ def popping(folder, tapes):
     return [*words, "--metric", "stdout", "--goal", "min"]
 
 
+@pytest.mark.parametrize("races", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("first", ["A", "B"])
-def test_a_race_does_not_certify_who_fails_or_hangs_when_slow(tmp_path, first):
+def test_a_race_does_not_certify_who_fails_or_hangs_when_slow(tmp_path, first, races):
     """A looks better only because its slow runs fail (was certified in 25 of 25) or hang (200 of 200).
 
-    Three races of either kind per order of commands: a fault that certifies half of them is found with a chance of
-    1 - 2^-6 = 98%; none of these laws can be decided for A, so one wrong race is a fault.
+    None of these laws can be decided for A, so one wrong race is a fault.
     """
     rng = np.random.default_rng(61)
-    for number in range(3):
+    for number in range(races):
         u = rng.random(400)
         failing = np.where(u < 0.495, "0.9", np.where(u < 0.7, "fail", "1.5"))
         hanging = np.where(rng.random(400) < 0.45, "1", "late")
@@ -544,5 +540,5 @@ def test_a_race_does_not_certify_who_fails_or_hangs_when_slow(tmp_path, first):
             folder = tmp_path / f"{kind}{number}"
             folder.mkdir()
             tapes = {arm: tape if arm == "A" else [other] * 400 for arm in (first, "AB".replace(first, ""))}
-            done = raced([*popping(folder, tapes), "-i", "--timeout", "0.2", "-M", "45", "--json"])
+            done = truearm("race", *popping(folder, tapes), "-i", "--timeout", "0.1", "-M", "45", "--json")
             assert json.loads(done.stdout)["best"] != "A", (kind, number)

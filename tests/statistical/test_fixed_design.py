@@ -5,7 +5,7 @@ import pytest
 
 import truearm as ta
 
-DELTA, RUNS = 0.2, 300
+DELTA, RUNS = 0.2, 150
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])

@@ -1,4 +1,7 @@
-"""Audit 2.A, 2.C, 2.D, 2.E: intervals and curves against the worst adversary for each."""
+"""Audit 2.A, 2.C, 2.D, 2.E: intervals and curves against the worst adversary for each.
+
+100 runs see a promise of 0.1 broken threefold with probability 0.92 (`promise`), 500 one broken twofold.
+"""
 
 import math
 
@@ -14,7 +17,7 @@ from .promise import kept
 pytestmark = pytest.mark.statistical
 INF = math.inf
 DELTA, EPS = 0.1, 0.1
-sizes = pytest.mark.parametrize("runs", [1500, pytest.param(40_000, marks=pytest.mark.slow)])
+sizes = pytest.mark.parametrize("runs", [500, pytest.param(40_000, marks=pytest.mark.slow)])
 
 
 def normal(levels):
@@ -29,8 +32,7 @@ LAWS = [(normal, (0.0, 0.0)), (two_points, (1.0, 2.0))]
 
 
 @sizes
-@pytest.mark.parametrize(("law", "medians"), LAWS)
-@pytest.mark.parametrize("n", [50, 101])
+@pytest.mark.parametrize(("law", "medians", "n"), [(*LAWS[0], 50), (*LAWS[1], 101)])
 def test_a_prescient_adversary_who_picks_the_weaker_end(runs, law, medians, n):
     rng = np.random.default_rng(n)
     declared = Contamination(EPS, "prescient")
@@ -81,7 +83,7 @@ def test_the_time_uniform_interval_at_every_number_of_readings(runs, adversary, 
     assert kept(misses_low | misses_high, DELTA)
 
 
-@pytest.mark.parametrize("runs", [300, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [100, pytest.param(8000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("law", "median", "mad"),
     [
@@ -125,7 +127,7 @@ def test_the_quality_curve_at_all_points_at_once(runs, adversary):
     )
 
 
-@pytest.mark.parametrize("runs", [300, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [100, pytest.param(8000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("adversary", ["oblivious", "malicious"])
 def test_the_quality_curve_of_a_selected_arm(runs, adversary):
     k = 10
@@ -136,7 +138,7 @@ def test_the_quality_curve_of_a_selected_arm(runs, adversary):
     assert kept([any(too_high(quality_curve(arm, **how)) for arm in arms) for arms in x], DELTA)
 
 
-@pytest.mark.parametrize("runs", [200, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
 def test_the_sequential_quality_curve_at_many_looks(runs):
     x = attacked_levels(np.random.default_rng(7), (runs, 800), "oblivious")
     looks = np.unique(np.geomspace(5, 800, 25).astype(int))

@@ -102,10 +102,10 @@ class Limit:
         """Return the least expected number of pulls of any method that errs with chance at most delta.
 
         With several right answers some one of them is given with chance at least 1/answers, less what the
-        others may take, and the bound is weaker than T log(1/delta) by about that factor (docs/limits.md).
+        others may take, and the bound is weaker than T log(1/delta) by about that factor (docs/optimality.md).
         """
         chance = (1 - check_delta(delta) * self.others) / self.answers
-        return self.time * kl(chance, delta) if chance > delta else 0.0  # evidence section 3, docs/limits.md
+        return self.time * kl(chance, delta) if chance > delta else 0.0  # evidence section 3, docs/optimality.md
 
 
 def share_limit(
@@ -126,7 +126,7 @@ def share_limit(
         The contamination under which the decision is to hold.
     tolerance
         How many points behind the best an answer may be; several answers may then be right, and the bound is that
-        of certifying one of them (docs/limits.md).
+        of certifying one of them (docs/optimality.md).
     answer
         The arm to be certified; that with the largest share if None.
     """

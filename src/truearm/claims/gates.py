@@ -1,39 +1,78 @@
-"""Gates: what the readings say of a baseline that no arm may be worse than."""
+"""Gates: whether arms are worse than a baseline by more than a tolerance, as PASS, FAIL or UNSURE."""
+
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from truearm.claims.certificate import Status, Tapes
+from truearm.claims.certificate import DECIDED, Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
+from truearm.evidence import Judge
 from truearm.evidence.shifts import orient
-from truearm.evidence.wins import is_given_up
+from truearm.evidence.wins import may_reach
+
+Outcome = Literal["PASS", "FAIL", "UNSURE"]
 
 
-def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = False) -> tuple[str, ...]:
-    """Return the arms that are certified to be worse than the baseline.
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The verdict of a gate: PASS if every arm passes, FAIL if one fails, else UNSURE (evidence T10b)."""
 
-    Each is judged against it by the strict evidence of the pair, which errs over all arms and at any time with
-    probability at most delta; arms that tie with the baseline are not worse (evidence T10b).
+    baseline: str
+    verdict: Outcome
+    failed: tuple[str, ...] = ()
+    """Arms that are certified to be worse than the baseline by more than the tolerance."""
+    undecided: tuple[str, ...] = ()
+    """Arms that neither fail nor pass."""
+    budget: int | None = None
+    """Rounds that there may be, if neither verdict was likely within them and the gate ended early."""
+
+
+def judge_gate(
+    result: Result, baseline: str | None = None, *, tapes: Tapes | None = None, budget: int | None = None
+) -> Gate | None:
+    """Return the verdict of a gate; all its statements together err with probability delta.
 
     Parameters
     ----------
-    shared
-        Whether the problem's delta is already that of one comparison, because the race began with this gate.
+    baseline
+        That of the gate; by default the guard of the policy. Without one there is no gate.
+    tapes
+        The readings, if the result does not contain them; without any, its claims are all that is known.
+    budget
+        As in `Gate`.
     """
-    arms = result.problem.arms
+    arms, certificate = result.problem.arms, result.certificate
+    if baseline is None and certificate.origin is not None:
+        baseline = certificate.origin.options.get("guard")
+    if baseline is None:
+        return None
+    others = tuple(arm for arm in arms if arm != baseline)
     if result.status is Status.DOUBTFUL or is_meaningless(result):
-        return ()
-    found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), shared=shared)
-    return tuple(arms[i] for i in found)
+        return Gate(baseline, "UNSURE", undecided=others)
+    readings = result.readings if tapes is None else tapes
+    if readings is None:
+        failed = {claim.arm for claim in certificate.claims if claim.leader == baseline and not claim.tolerant}
+        passed = {claim.leader for claim in certificate.claims if claim.arm == baseline}
+    else:  # other targets than wins are judged at the delta of one comparison already
+        judge = judge_of(certificate, readings)
+        found = judge.gate(arms.index(baseline), shared=not result.problem.rounds)
+        failed, passed = ({arms[i] for i in some} for some in found)
+    if failed:
+        return Gate(baseline, "FAIL", failed=tuple(arm for arm in others if arm in failed))
+    # the best arm is no worse than the baseline; by quantiles the decision may need less than a pair does
+    best = {result.best} if result.status in DECIDED else set()
+    undecided = tuple(arm for arm in others if arm not in {*best, *passed})
+    return Gate(baseline, "UNSURE", undecided=undecided, budget=budget) if undecided else Gate(baseline, "PASS")
 
 
-def is_gate_given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
-    """Return True if a gate in rounds ended because no arm left can be shown to be worse (extensions E6)."""
-    if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
-        return False
-    judge, arms = judge_of(result.certificate, tapes), result.problem.arms
-    left = set(result.candidates) - {baseline, *result.certificate.rejected}
-    return all(is_given_up(judge, arms.index(baseline), arms.index(arm)) for arm in left)
+def is_out_of_reach(judge: Judge, baseline: int, rounds: int) -> bool:
+    """Return True if a gate in rounds will likely neither pass nor fail within this many rounds: a forecast."""
+    bar = judge.log_bar(1, 1 / len(judge.samples))
+    others = [i for i in range(len(judge.samples)) if i != baseline]
+    may_pass = all(may_reach(judge, i, baseline, rounds, bar) for i in others)
+    return not may_pass and not any(may_reach(judge, baseline, i, rounds, bar) for i in others)
 
 
 def is_meaningless(result: Result) -> bool:

@@ -1,4 +1,4 @@
-"""The command line: words in, words out. Each verb is a file beside this one and is loaded when it is called."""
+"""The command line. Each verb is a module of this package, imported when it is called."""
 
 import sys
 from difflib import get_close_matches
@@ -16,6 +16,7 @@ _VERBS = {
     "race": "race",
     "time": "time",
     "analyze": "analyze",
+    "evaluate": "evaluate",
     "plan": "plan",
     "simulate": "simulate",
     "report": "report",
@@ -23,10 +24,11 @@ _VERBS = {
     "serve": "serve",
     "work": "work",
 }
-_WORDS = {  # told without loading the verbs
+_WORDS = {  # shown without loading the verbs
     "race": "Which command is best?",
     "time": "Which Python statement is fastest?",
     "analyze": "Which arm is best, by a file of readings?",
+    "evaluate": "Which command has the highest mean score on a list of items?",
     "plan": "Can arms be told apart, and how many readings will it take?",
     "simulate": "How do policies fare where the truth is known?",
     "report": "Print what is known from a saved study or race.",
@@ -36,7 +38,7 @@ _WORDS = {  # told without loading the verbs
 }
 
 
-def _renamed(word: str) -> str:
+def _rename(word: str) -> str:
     """Return an option by its present name; the old one works for one release."""
     name, equals, value = word.partition("=")
     return f"--export-html{equals}{value}" if name == "--html" else word
@@ -62,9 +64,9 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest verb when there is none of that name; options that were renamed still work."""
+        """Suggest the nearest verb if this one does not exist; options that were renamed still work."""
         end = args.index("--") if "--" in args else len(args)
-        args = [*(_renamed(word) for word in args[:end]), *args[end:]]
+        args = [*(_rename(word) for word in args[:end]), *args[end:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -84,7 +86,7 @@ class _Verbs(click.Group):
             raise edge.Failure(edge.as_options(str(error), command, error.argument)) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
-        """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""
+        """Run a verb; an error becomes one sentence and exit code 2, which no gate uses."""
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
         verb = partial(super().main, *args, standalone_mode=False, **extra)
@@ -94,7 +96,7 @@ class _Verbs(click.Group):
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="truearm")
 def main() -> None:
-    """Find the best of several arms from readings some of which are wrong, and say how sure you are.
+    """Find the best of several arms, even when some readings are wrong, and say how sure you are.
 
     \b
     truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?

@@ -216,7 +216,7 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
     limit = asked.timeout if is_time else None
     handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     in_rounds = asked.rounds and len(setting.commands) > 1
-    automatic = "blind" if in_rounds and gate is None else 0.05  # a gate gives up early only at an eps (E6)
+    automatic = "blind" if in_rounds else 0.05
     problem = Problem.of(
         setting.arms,
         # a gate splits its error probability over the comparisons; in rounds the policy does that
@@ -275,6 +275,7 @@ def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             output="null" if "output" in own else _absolute(output, asked),
         ),
         warmup=asked.warmup,
+        warmup_every_run=asked.warmup_every_run,
         hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in hooks.items() if texts},
     )
 

@@ -1,6 +1,6 @@
-"""Where every verb ends: errors become one sentence and exit code 2, which no gate uses; files are written.
+"""Errors as one sentence and exit code 2, which no gate uses; and writing of files.
 
-An error that was not foreseen is a defect of truearm: it is called so and names its place, without a traceback.
+An unexpected error is a defect of truearm: the message says so and names its place, without a traceback.
 """
 
 import errno

@@ -3,14 +3,12 @@
 0  decided: certified, separated or good enough, or it is known which commands beat the control; no gate failed
 1  a gate failed: the named command lost, or another one is worse than the baseline
 2  wrong usage, or a command failed
-3  not decided: indistinguishable, or the budget ended first
+3  not decided: indistinguishable, a gate that is UNSURE, or the budget ended first
 4  doubtful: the readings contradict an assumption; with --strict also after an alarm
 """
 
-from collections.abc import Sequence
-
 from truearm.claims.certificate import Status
-from truearm.claims.gates import is_meaningless
+from truearm.claims.gates import Gate
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
 from truearm.errors import printable
@@ -21,7 +19,7 @@ _TITLES = {FAILED: "A gate failed", UNDECIDED: "Not decided", DOUBTFUL: "Doubtfu
 
 
 def exit_code(
-    result: Result, *, unless_best: str | None = None, worse: Sequence[str] = (), strict: bool = False
+    result: Result, *, unless_best: str | None = None, gate: Gate | None = None, strict: bool = False
 ) -> int:
     """Return the exit code of a race.
 
@@ -29,18 +27,18 @@ def exit_code(
     ----------
     unless_best
         The command that has to be best.
-    worse
-        Commands that are worse than the baseline.
+    gate
+        The verdict about commands that must not be worse than a baseline.
     strict
         Let an alarm fail the race.
     """
     if result.status is Status.DOUBTFUL or (strict and result.alarms):
         return DOUBTFUL
-    if worse or (unless_best is not None and standing(result, unless_best) == "excluded"):
+    passed = result.answered if gate is None else gate.verdict == "PASS"
+    failed = gate is not None and gate.verdict == "FAIL"
+    if failed or (unless_best is not None and standing(result, unless_best) == "excluded"):
         return FAILED
-    if is_meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
-        return UNDECIDED
-    return GOOD
+    return GOOD if passed and unless_best in (None, result.best) else UNDECIDED
 
 
 def suite_code(result: SuiteResult, *, strict: bool = False) -> int:

@@ -17,11 +17,9 @@ from truearm.commands.signals import uninterrupted
 from truearm.policies import Standing
 from truearm.report.numbers import (
     ON_TERMINALS,
-    Signs,
     Unit,
     column_name,
     count,
-    ends,
     name_of,
     names,
     number,
@@ -105,7 +103,7 @@ class Board:
         from rich.console import Console
         from rich.live import Live
 
-        # no thread of its own: it would draw while a command is being measured
+        # no refresh thread: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         with uninterrupted():
             _show_line("")
@@ -144,25 +142,19 @@ class Board:
         name, alone = column_name(problem), len(problem.arms) == 1
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("command", overflow="ellipsis", no_wrap=True)
-        titles = ["runs", name + sign, *([] if problem.rounds else [f"true {name}{sign}"])]
-        for title in titles:
+        for title in ("runs", name + sign):
             table.add_column(Text(title), justify="right", no_wrap=True)
         for title in () if alone else ("standing", "evidence"):
             table.add_column(title, no_wrap=True)
         for arm in arms:
             place = _place(standing, arm.name, baseline)
             evidence = "" if arm.name == standing.leader else bar(standing.share(arm.name))
-            cells = [count(arm.n), self._observed(arm, unit), *([] if problem.rounds else [_interval(arm, unit)])]
-            cells += [] if alone else [place, evidence]
+            late = arm.observed == self._censored
+            seen = "time-out" if late else number(arm.observed / unit.size, signs=ON_TERMINALS)
+            cells = [count(arm.n), seen if arm.n else "", *([] if alone else [place, evidence])]
             style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
             table.add_row(Text(name_of(arm.name)), *cells, style=style)
         return table
-
-    def _observed(self, arm: Arm, unit: Unit) -> str:
-        if not arm.n:
-            return ""
-        late = arm.observed == self._censored
-        return "time-out" if late else number(arm.observed / unit.size, signs=ON_TERMINALS)
 
     def _progress(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
@@ -202,12 +194,6 @@ def bar(share: float, width: int = 12) -> str:
     """Return a bar that also reads without color."""
     full = math.floor(share * width)
     return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d}%"
-
-
-def _interval(arm: Arm, unit: Unit) -> str:
-    if math.isinf(arm.low) and math.isinf(arm.high):
-        return ""
-    return " to ".join(ends(arm.low, arm.high, None, Signs("", "", ""), unit)).strip()
 
 
 def _place(standing: Standing, arm: str, baseline: str | None) -> str:

@@ -55,51 +55,38 @@ class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks
         return found
 
 
-class Whole(click.IntRange):
-    """A whole number; an error says between which limits."""
+class _Ranged:
+    """Says in an error between which limits a number has to be."""
 
-    name = "n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"must be a whole number {_limits(self)}, but got {value!r:.60}", param, ctx)
-
-
-class Real(click.FloatRange):
-    """A number; an error says between which limits."""
-
-    name = "x"
+    min: Any
+    max: Any
+    min_open: bool
+    kind: str
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the number, which is finite."""
         try:
-            found = super().convert(value, param, ctx)
+            found = super().convert(value, param, ctx)  # type: ignore[misc]
         except click.BadParameter:
             found = math.nan
-        if not math.isfinite(found):
-            self.fail(f"must be a number {_limits(self)}, but got {value!r:.60}", param, ctx)
-        return found
+        if math.isfinite(found):
+            return found
+        limits = f"above {self.min:g}" if self.min_open else f"of at least {self.min:g}"
+        limits = limits if self.max is None else f"from {self.min} to {self.max}"
+        msg = f"must be a {self.kind} {limits}, but got {value!r:.60}"
+        raise click.BadParameter(msg, ctx, param)
 
 
-def _limits(kind: click.IntRange | click.FloatRange) -> str:
-    if kind.max is not None:
-        return f"from {kind.min:g} to {kind.max:g}" if kind.max < 1e5 else f"from {kind.min:,} to {kind.max:,}"
-    return f"above {kind.min:g}" if kind.min_open else f"of at least {kind.min:g}"
+class Whole(_Ranged, click.IntRange):
+    """A whole number."""
+
+    name, kind = "n", "whole number"
 
 
-class OldFile(click.Path):
-    """The path of a file to read; a missing one is an error as in `analyze`."""
+class Real(_Ranged, click.FloatRange):
+    """A number."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the path."""
-        path = super().convert(value, param, ctx)
-        if not Path(os.fsdecode(path)).exists():
-            msg = f"there is no file {os.fsdecode(path)!r}; give a path"
-            raise InvalidArgument(msg)
-        return path
+    name, kind = "x", "number"
 
 
 class NewFile(click.Path):
@@ -184,19 +171,10 @@ def exit_codes(text: str) -> tuple[int, ...]:
     return tuple(map(int, codes))
 
 
-def real(text: str) -> float:
-    """Return a number as it is written, without percent."""
-    try:
-        return float(text)
-    except ValueError:
-        msg = f"must be a number, but got {text!r:.60}"
-        raise InvalidArgument(msg) from None
-
-
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
 GAP = _Checked("GAP", lambda text: (fraction(text), text.strip().endswith("%")), tuple)
-READING = _Checked("NUMBER", real, float)
+READING = click.FLOAT
 SHARE = _Checked("SHARE", _share, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
@@ -241,6 +219,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "'blind': disturbances do not know the random order of rounds. Or at most this fraction of the "
         "runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or 'none' for the "
         "observed order.",
+    },
+    "evaluate_contamination": {
+        "type": _Checked("EPS", read_contamination, Contamination),
+        "default": "0",
+        "show_default": True,
+        "help": "At most this fraction of the scores of each arm may be wrong, fixed before items are drawn.",
     },
     "tolerance": {
         "type": _Checked("TOLERANCE", Tolerance.of, Tolerance),
@@ -305,6 +289,7 @@ _PARAMETERS = {
     "json": "as_json",
     "time_tolerance": "tolerance",
     "race_contamination": "contamination",
+    "evaluate_contamination": "contamination",
 }
 QUESTION = ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance")
 """What is asked of readings, and how sure the answer has to be."""
@@ -317,7 +302,7 @@ def shared(*names: str) -> Callable[[Any], Any]:
 
     def add(command: Any) -> Any:  # noqa: ANN401 - a function, or a click command
         for name in reversed(names):
-            flag = f"--{name.removeprefix('time_').removeprefix('race_').replace('_', '-')}"
+            flag = f"--{re.sub('^(time|race|evaluate)_', '', name).replace('_', '-')}"
             command = click.option(flag, _PARAMETERS.get(name, name), **_SHARED[name])(command)
         return command
 

@@ -12,7 +12,7 @@ import click
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import ratios
-from truearm.claims.gates import is_gate_given_up, worse_than
+from truearm.claims.gates import Gate, judge_gate
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
@@ -44,6 +44,8 @@ class Outcome:
     unit: str | None = None
     reference: str | None = None
     gate: str | None = None
+    budget: int | None = None
+    """Rounds in which a gate was unlikely to be decided, so that it ended early."""
     path: str | None = None
     ended: bool = True
     """Whether a limit ended it, and not the user."""
@@ -59,15 +61,9 @@ class Outcome:
     failure: click.ClickException | None = None
 
     @property
-    def worse(self) -> tuple[str, ...]:
-        """The commands that are worse than the baseline of the gate."""
-        shared = self.setting.guard is not None and not self.result.problem.rounds
-        return () if self.gate is None else worse_than(self.result, self.tapes, self.gate, shared=shared)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether more runs could not show that a command is worse than the baseline."""
-        return is_gate_given_up(self.result, self.tapes, self.gate)
+    def verdict(self) -> Gate | None:
+        """What the gate says, if there is one."""
+        return judge_gate(self.result, self.gate, tapes=self.tapes, budget=self.budget)
 
     @property
     def display_unit(self) -> Unit:
@@ -82,15 +78,9 @@ class Outcome:
         return voice._replace(options=True, elapsed=spent)
 
     @property
-    def verdict(self) -> str:
-        """What the gate says; "" without one."""
-        if self.gate is None:
-            return ""
-        return words.gate(self.result, self.gate, self.worse, self.voice, final=self.is_final)
-
-    def lines(self, *, verbose: bool = False) -> list[str]:
-        """Return the verdict of the gate and the answer, without the table."""
-        return words.lines(self.result, voice=self.voice, verbose=verbose, verdict=self.verdict)
+    def sentences(self) -> str:
+        """The answer, without the table."""
+        return words.summarize(self.result, voice=self.voice, gate=self.verdict)
 
     def rows(self) -> list[tables.Row]:
         """Return the table of commands."""
@@ -103,7 +93,9 @@ class Outcome:
 
     def document(self) -> str:
         """Return everything as JSON."""
+        gate = self.verdict
         more = {
+            **({} if gate is None else {"verdict": gate.verdict}),
             "seed": self.seed,
             "commands": plain_commands(self.setting),
             "shell_cost": self.shell_cost,
@@ -118,16 +110,17 @@ class Outcome:
         return {
             "json": self.document,
             "csv": lambda: csv_text(self.result, self.hyperfine()),
-            "markdown": lambda: tables.markdown(self.rows(), "\n".join(self.lines())),
+            "markdown": lambda: tables.markdown(self.rows(), self.sentences),
             "html": lambda: html_page(
-                self.result, self.tapes, self.display_unit, self.setting.metric, verdict=self.verdict
+                self.result, self.tapes, self.display_unit, self.setting.metric, self.verdict
             ),
         }
 
     def text(self, *, err: bool = False) -> str:
         """Return what a person reads, on standard output or standard error."""
-        result, screen = self.result, Screen.here(err=err)
-        answer = [screen.answer(self.lines(verbose=self.verbose), result, failed=bool(self.worse))]
+        result, screen, gate = self.result, Screen.here(err=err), self.verdict
+        said = words.lines(result, voice=self.voice, verbose=self.verbose, gate=gate)
+        answer = [screen.answer(said, result, gate)]
         rest = [
             screen.table(self.rows(), result, ratios(result, self.reference), self.display_unit),
             tables.table(rows) if (rows := tables.control_rows(result)) else "",
@@ -140,11 +133,11 @@ class Outcome:
         return screen.arrange(answer, rest)
 
 
-def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None, *, verdict: str = "") -> str:
+def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None, gate: Gate | None = None) -> str:
     """Return the report as a page."""
     from truearm.report.pages import page  # a race that writes no page starts without it
 
-    return page(result, tapes, unit=unit, metric=metric, verdict=verdict)
+    return page(result, tapes, unit=unit, metric=metric, gate=gate)
 
 
 def write_exports(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
@@ -174,8 +167,9 @@ def plain_commands(setting: Setting) -> list[dict[str, Any]]:
 
 def _notes(outcome: Outcome) -> Iterator[str]:
     setting, result = outcome.setting, outcome.result
-    undecided = result.status is Status.EXHAUSTED
-    if undecided and not (outcome.ended or outcome.is_final):
+    gate = outcome.verdict
+    undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
+    if undecided and not outcome.ended and result.status is Status.EXHAUSTED:
         yield "Interrupted."
     if undecided and outcome.default_limit is not None:
         yield f"--max-time allows more than {number(outcome.default_limit / 60)} minutes."
@@ -183,7 +177,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         hooked = {"prepare", "conclude"} & set(setting.hooks)
         around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
         yield f"Time was up: a run of {name_of(outcome.stopped)}{around} was stopped, without a reading{remedy}."
-    if undecided and not result.ties:
+    if undecided and gate is None and not result.ties:
         yield from _forecast(outcome)
     yield from _about_shell(outcome)
     for arm in setting.arms:
@@ -208,18 +202,15 @@ def where_saved(name: str, limits: str | None) -> str:
 def _forecast(outcome: Outcome) -> Iterator[str]:
     """Say what an undecided race in rounds still needs, if its runs continue as they were."""
     result, standing = outcome.result, outcome.standing
-    if standing is None or not result.problem.rounds or outcome.is_final:
+    if standing is None or not result.problem.rounds:
         return
-    gated = result.problem.handicap is not None
-    if not gated and (near := nearly_equal(standing, max(result.pulls.values()))):
+    if near := nearly_equal(standing, max(result.pulls.values())):
         yield near
     left = standing.pulls_left(result.pulls, 1)
     if _MAX_FORECAST < left < math.inf:
         yield "More runs would not decide this in practice."
     elif 0 < left < math.inf and min(result.pulls.values()):
-        ends = "would decide"
-        if standing.close:
-            ends = f"would tell whether {'it can be decided' if gated else 'they can be told apart'}"
+        ends = "would tell whether they can be told apart" if standing.close else "would decide"
         more = number(float(f"{left:.1g}"))
         yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
 

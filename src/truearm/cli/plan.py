@@ -110,7 +110,7 @@ def plan_command(
         raise click.UsageError(msg)
     gap = [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0] if gaps else 0.5
     found = plan(arms=arms, gap=gap, goal=goal, contamination=contamination, tolerance=tolerance, **chosen)
-    click.echo(json_text(found.to_dict()) if as_json else told(found, _assumed(pilot, chosen)))
+    click.echo(json_text(found.to_dict()) if as_json else _text(found, _describe_defaults(pilot, chosen)))
     exports = edge.Exports()
     if plot is not None:
         from truearm.report.plot import save_plan
@@ -120,16 +120,16 @@ def plan_command(
     sys.exit(exports.code(0 if found.identifiable else UNDECIDABLE))
 
 
-def _assumed(pilot: str | None, chosen: dict[str, Any]) -> str:
-    """Return what nobody said and the numbers rest on."""
-    context, unsaid = click.get_current_context(), []
+def _describe_defaults(pilot: str | None, chosen: dict[str, Any]) -> str:
+    """Return the defaults that the numbers rest on."""
+    context, defaults = click.get_current_context(), []
     if context.get_parameter_source("gaps") is ParameterSource.DEFAULT:
-        unsaid.append(("a gap of 0.5 between the best arm and every other", "--gap"))
+        defaults.append(("a gap of 0.5 between the best arm and every other", "--gap"))
     if context.get_parameter_source("family") is ParameterSource.DEFAULT and chosen["share"] is None:
-        unsaid.append((f"{chosen['family']} readings of unit scale", "--family"))
-    if pilot is not None or not unsaid:
+        defaults.append((f"{chosen['family']} readings of unit scale", "--family"))
+    if pilot is not None or not defaults:
         return ""
-    whats, hows = zip(*unsaid, strict=True)
+    whats, hows = zip(*defaults, strict=True)
     return f" This assumes {' and '.join(whats)}; change it with {', '.join(hows)} or --pilot FILE."
 
 
@@ -143,7 +143,7 @@ def _refuse_beside_pilot(*names: str) -> None:
             raise click.UsageError(msg)
 
 
-def told(found: Plan, assumed: str = "") -> str:
+def _text(found: Plan, assumed: str = "") -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
     width = min(shutil.get_terminal_size().columns, 100)
     heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"

@@ -97,6 +97,12 @@ def _plain(word: str) -> str:
 )
 @options.shared("at_least", "at_most", "delta", "race_contamination", "time_tolerance")
 @click.option("-w", "--warmup", type=options.Whole(0), default=0, help="Runs of each command that do not count.")
+@click.option(
+    "--warmup-every-run",
+    is_flag=True,
+    help="Precede every run by an unmeasured run of the same command, hooks included: what the run before left "
+    "behind is then the same for all. Takes twice as long.",
+)
 @click.option("-r", "--runs", type=options.Whole(1), help="Exactly this many runs of each command: -m N -M N.")
 @click.option(
     "-m",
@@ -252,9 +258,9 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     if outcome.failure is not None:
         raise outcome.failure
     best = check_name(asked.fail_unless_best, outcome.setting)
-    code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
-    notice = outcome.is_final and not outcome.result.alarms
-    if asked.github_summary and (line := gates.annotation(code, "\n".join(outcome.lines()), notice=notice)):
+    code = gates.exit_code(outcome.result, unless_best=best, gate=outcome.verdict, strict=asked.strict)
+    notice = outcome.budget is not None and not outcome.result.alarms
+    if asked.github_summary and (line := gates.annotation(code, outcome.sentences, notice=notice)):
         click.echo(line, err=True)
     ctx.exit(exports.code(code))
 

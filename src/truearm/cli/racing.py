@@ -1,5 +1,6 @@
 """Run a race: start it or continue it, run the commands, and collect the outcome."""
 
+import math
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ import click
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
+from truearm.claims.gates import is_out_of_reach
 from truearm.cli import saved
 from truearm.cli.asked import Asked, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
@@ -23,8 +25,8 @@ from truearm.cli.outcome import Outcome
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
 from truearm.commands.measure import (
-    ITERATION,
     Measurement,
+    clear_run_variables,
     command_source,
     run_hook,
     set_run_variables,
@@ -36,6 +38,7 @@ from truearm.commands.revisions import check_out, hold, reopen
 from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
 from truearm.events import Noted, Reading
+from truearm.evidence import Judge
 from truearm.policies import Policy
 from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
@@ -46,6 +49,7 @@ from truearm.store import Store, lock
 from truearm.study import Study as PureStudy
 
 MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
+MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
 
@@ -89,7 +93,7 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     study = Study(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
-        stack.enter_context(lock(asked.save))
+        stack.enter_context(lock(asked.save, wait=False))
         store = stack.enter_context(saved.create(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
     return Race(study=study, setting=setting, first=first, store=store, follower=follower)
@@ -98,7 +102,7 @@ def start(asked: Asked, stack: ExitStack) -> Race:
 def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
     check_posix()
-    stack.enter_context(lock(path))
+    stack.enter_context(lock(path, wait=False))
     found = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=yes)))
     if found.setting is None:
         msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"
@@ -136,8 +140,9 @@ def run_race(race: Race, asked: Asked) -> Outcome:
         unit=asked.time_unit,
         reference=control or gate,
         gate=gate,
+        budget=recorder.budget,
         path=str(race.store.path) if race.store is not None else None,
-        ended=late or most or result.total >= race.study.max_pulls,
+        ended=late or most or recorder.budget is not None or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
         default_limit=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
@@ -161,7 +166,7 @@ def run_commands(
             with interruptible(), _hooks(race.setting), recorder:
                 recorder.warm_up(race.setting.warmup)
                 with _board(race, asked) as draw, _time_limit(asked, recorder):
-                    watch = partial(_is_enough, race, recorder.counts, asked.most, _alone_until(race, asked), draw)
+                    watch = partial(_is_enough, race, recorder, asked, _alone_until(race, asked), draw)
                     source = partial(partial, recorder.pull)
                     run(study, source, max_seconds=asked.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
@@ -186,14 +191,19 @@ def _is_bounded(study: PureStudy) -> bool:
 
 
 def _is_enough(
-    race: Race, counts: Counter[str], most: int | None, alone_until: float, draw: Callable[[], None]
+    race: Race, recorder: "_Recorder", asked: Asked, alone_until: float, draw: Callable[[], None]
 ) -> bool:
     draw()
+    counts, most = recorder.counts, asked.most
     if time.monotonic() >= alone_until and _is_bounded(race.study):
         return True
     if race.follower is not None and race.follower.done(race.first):
         return True
-    if most is None or max(counts.values()) < most or race.study.in_round:
+    if race.study.in_round:
+        return False
+    if recorder.is_out_of_reach(asked):
+        return True
+    if most is None or max(counts.values()) < most:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
 
@@ -292,6 +302,10 @@ class _Recorder:
         self.running: str | None = None
         self.stopped: str | None = None
         """The command whose run was stopped because the time was up."""
+        self.budget: int | None = None
+        """Rounds in which a gate was unlikely to be decided, so that it ended early."""
+        self._started, self._rounds = time.monotonic(), max(self.counts.values(), default=0)
+        self._next_forecast = MIN_FORECAST_ROUNDS
         self._details: dict[str, Any] = {}
         self._source = command_source(
             setting.commands,
@@ -306,7 +320,7 @@ class _Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.environ.pop(ITERATION, None)
+        clear_run_variables()
 
     def _listen(self, _arm: str, measurement: Measurement) -> None:
         self._details = measurement.details()
@@ -322,10 +336,31 @@ class _Recorder:
                 with suppress(TimeoutError):
                     self._measure(arm, f"warmup-{i}")
 
+    def is_out_of_reach(self, asked: Asked) -> bool:
+        """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
+        study, rounds = self.race.study, max(self.counts.values())
+        guard = getattr(study.policy, "guard", None)
+        if guard is None or rounds < max(self._next_forecast, self.race.first):
+            return False
+        self._next_forecast = math.ceil(1.05 * rounds)
+        budget = math.inf if asked.most is None else asked.most
+        if asked.limit is not None:
+            pace = (rounds - self._rounds) / (time.monotonic() - self._started)
+            budget = min(budget, self._rounds + pace * asked.limit)
+        arms, tapes = study.problem.arms, study.readings
+        samples = [sample_of(tapes[arm], len(tapes[arm]), study.problem, arm) for arm in arms]
+        judge = Judge.of(study.problem, samples)
+        if budget < math.inf and is_out_of_reach(judge, arms.index(guard), int(budget)):
+            self.budget = int(budget)
+        return self.budget is not None
+
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""
         self.running = arm
         try:
+            if self.race.setting.warmup_every_run:  # so that no other command ran just before (extensions R)
+                with suppress(TimeoutError):
+                    self._measure(arm, f"warmup-{self.counts[arm]}")
             value = self._measure(arm, str(self.counts[arm]))
         except TimeoutError:
             value = self.race.study.problem.censored

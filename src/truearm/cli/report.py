@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from truearm.claims.certify import ratios
+from truearm.claims.gates import Gate, judge_gate
 from truearm.claims.result import Result
 from truearm.cli import options, suites
 from truearm.cli.edge import write
@@ -54,22 +55,26 @@ def report_command(
             ctx.exit(suite_code(found))
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
+        gate = judge_gate(study.result, saved.setting.guard if saved.setting else None)
         if html is not None:
             metric = saved.setting.metric if saved.setting else None
             unit = unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
-            write(html, html_page(study.result, study.readings, unit, metric))
+            write(html, html_page(study.result, study.readings, unit, metric, gate))
             return
-        click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
-        sys.exit(exit_code(study.result))
+        click.echo(_reported(saved, study.result, gate, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+        sys.exit(exit_code(study.result, gate=gate))
 
 
-def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:
+def _reported(
+    saved: Saved, result: Result, gate: Gate | None, *, as_json: bool, as_markdown: bool, as_csv: bool
+) -> str:
     tapes = saved.study.readings
     metric = saved.setting.metric if saved.setting else "stdout"
     runs = [event for event in saved.study.events() if isinstance(event, Reading)]
     commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
     if as_json:
         found = document(result, tapes, metric=metric if commands else None, seed=saved.study.seed)
+        found.update({} if gate is None else {"verdict": gate.verdict})
         return json_text({**found, "results": hyperfine_results(commands, runs)} if commands else found)
     if as_csv:
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
@@ -78,7 +83,7 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     censored = result.problem.censored if timed else None
     voice = words.voice_for(result, metric, unit) if saved.setting else words.PLAIN
     rows = tables.arm_rows(result, voice, ratios(result), censored=censored)
-    said = words.lines(result, voice=voice._replace(options=True))
+    said = words.lines(result, voice=voice._replace(options=True), gate=gate)
     if as_markdown:
         return tables.markdown(rows, "\n".join(said))
     screen = Screen.here()

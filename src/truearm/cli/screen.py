@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from truearm.claims.certificate import DECIDED, Status
+from truearm.claims.gates import Gate
 from truearm.claims.result import Ratio, Result
 from truearm.report import tables
 from truearm.report.numbers import PLAIN_UNIT, Unit
@@ -66,10 +67,11 @@ class Screen(NamedTuple):
         item = partial(fill, width=width, break_on_hyphens=False, initial_indent="- ", subsequent_indent="  ")
         return "\n".join(map(item, lines))
 
-    def answer(self, lines: Sequence[str], result: Result, *, failed: bool = False) -> str:
+    def answer(self, lines: Sequence[str], result: Result, gate: Gate | None = None) -> str:
         """Return the lines of an answer, the first of which stands out."""
-        bad = failed or result.status is Status.DOUBTFUL
-        color = "red" if bad else "green" if result.status in DECIDED else "yellow"
+        color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
+        if gate is not None:
+            color = {"PASS": "green", "FAIL": "red"}.get(gate.verdict, "yellow")
         style = {"fg": color, "bold": True} if self.terminal else {}
         return "\n".join((self.wrap(lines[0], **style), *map(self.wrap, lines[1:])))
 

@@ -69,8 +69,7 @@ def serve_command(
     try:
         from truearm.service.server import serve
         from truearm.service.settings import Limits, Settings
-        from truearm.service.tokens import create_token, list_tokens
-        from truearm.service.tokens import remove_token as remove
+        from truearm.service.tokens import create_token
         from truearm.store import Database
     except ModuleNotFoundError as error:
         msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
@@ -80,11 +79,11 @@ def serve_command(
         role, colon, study = new_token.partition(":")
         click.echo(create_token(Database(database), role, study if colon else None))
     elif remove_token is not None:
-        if not remove(Database(database), remove_token):
+        if not Database(database).remove_token(remove_token):
             msg = f"there is no token {remove_token!r}; see --tokens"
             raise InvalidArgument(msg)
     elif tokens:
-        for name, _, role, bound in list_tokens(Database(database)):
+        for name, _, role, bound, _ in Database(database).tokens():
             click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
     else:
         limits = Limits(

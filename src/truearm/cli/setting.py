@@ -20,6 +20,8 @@ class Setting:
     metric: str = "wall"
     conditions: Conditions = field(default_factory=Conditions)
     warmup: int = 0
+    warmup_every_run: bool = False
+    """Whether every run follows an unmeasured run of the same command."""
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
     guard: str | None = None

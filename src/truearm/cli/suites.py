@@ -74,9 +74,10 @@ class Follower:
         """Return the result, and what makes each format."""
         result, runs = self.result()
         beside = {"seed": self._study.seed, "commands": plain_commands(setting), "machine": machine()}
+        verdict = {"verdict": words.suite_verdict(result)} if self.suite.gate else {}
         return result, {
             "text": lambda: _text(result),
-            "json": lambda: json_text({**export.suite_document(result, runs), **beside}),
+            "json": lambda: json_text({**export.suite_document(result, runs), **beside, **verdict}),
             "csv": lambda: export.suite_csv(result),
             "markdown": lambda: tables.markdown(tables.suite_rows(result), words.suite_summary(result, "command")),
             "html": lambda: _page(result, runs),
@@ -89,7 +90,10 @@ def show(race: "Race", follower: Follower, asked: Asked, *, late: bool) -> int:
     click.echo(makers["json" if asked.as_json else "text"]())
     if not (asked.as_json or asked.quiet) and (notes := list(_notes(race, result, asked, late=late))):
         click.echo(f"\n{Screen.here().wrap(' '.join(notes))}")
-    return write_exports(makers, asked).code(gates.suite_code(result, strict=asked.strict))
+    code = gates.suite_code(result, strict=asked.strict)
+    if asked.github_summary and (line := gates.annotation(code, words.suite_headline(result), notice=False)):
+        click.echo(line, err=True)
+    return write_exports(makers, asked).code(code)
 
 
 def _page(result: SuiteResult, runs: Runs) -> str:
@@ -101,8 +105,6 @@ def _page(result: SuiteResult, runs: Runs) -> str:
 def _text(result: SuiteResult) -> str:
     screen = Screen.here()
     lines = words.suite_summary(result, "command").split("\n")
-    if result.suite.gate:
-        lines.insert(0, words.suite_headline(result) + ".")
     table = tables.table(tables.suite_rows(result), screen.width if screen.terminal else None)
     return screen.arrange(["\n".join(map(screen.wrap, lines))], [table] if result.compared else [])
 

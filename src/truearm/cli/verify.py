@@ -29,8 +29,8 @@ _SQLITE = b"SQLite format 3\0"
 
 
 @click.command("verify")
-@click.argument("file", type=options.OldFile(dir_okay=False))
-@click.argument("readings", type=options.OldFile(dir_okay=False), required=False)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
 @click.option("--arm", metavar="COLUMN", help="The column of READINGS that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
 @options.shared("unit", "order")
@@ -63,34 +63,34 @@ def verify_command(
     """  # noqa: D301 - click wants the control character
     try:
         with Path(file).open("rb") as opened:  # once: what comes through a pipe cannot be read again
-            begun = opened.read(len(_SQLITE))
-            raw = b"" if begun == _SQLITE else begun + opened.read()
-        if begun == _SQLITE:
+            start = opened.read(len(_SQLITE))
+            raw = b"" if start == _SQLITE else start + opened.read()
+        if start == _SQLITE:
             if readings is not None:
                 turned = f"truearm verify {readings} {file}"
-                msg = f"a log is verified by itself; to verify a result by it: {turned}"
+                msg = f"a log is verified alone; to verify a result with it: {turned}"
                 raise InvalidArgument(msg)
-            return _tell_log(file, head, as_json=as_json)
+            return _verify_log(file, head, as_json=as_json)
         if head is not None:
             _check_head(readings, head)
-        data = _parsed(file, raw)
+        data = _parse(file, raw)
         found = verify(data, None if readings is None else _readings(readings, roles, data))
     except VerificationError as error:
         click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
         return FAILED
-    click.echo(json_text(_plain(found)) if as_json else told(found, file))
+    click.echo(json_text(_plain(found)) if as_json else _describe(found, file))
     return 0 if found else TRUSTED
 
 
 def _check_head(path: str | None, noted: str) -> None:
     if path is None or not _is_log(path):
-        msg = "--head is that of a log; give the log to which it belongs, or leave it out"
+        msg = "--head is that of a log; give the log it belongs to, or remove --head"
         raise InvalidArgument(msg)
     store.verify(path, noted)
 
 
-def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
-    """Check a log by itself, and tell its head for the next time."""
+def _verify_log(path: str, noted: str | None, *, as_json: bool) -> int:
+    """Check a log, and print its head to note for the next time."""
     found = store.verify(path, noted)
     words = (
         f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
@@ -101,7 +101,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def told(found: Verified, file: str) -> str:
+def _describe(found: Verified, file: str) -> str:
     """Return what was found as lines of text."""
     trusted = f"Verified with trust in: {'; '.join(found.trust)}."
     lines = [f"Verified: {name_of(file)} follows from its readings." if found else trusted]
@@ -120,16 +120,14 @@ def _is_log(path: str) -> bool:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def _replayed(path: str) -> Study:
+def _replay(path: str) -> Study:
     with store.Store(path) as log:
-        return Study.replay(log.definition, log.events())
+        return Study.replay(log.definition, (entry.event for entry in log.events()))
 
 
-def _parsed(path: str, raw: bytes) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
+def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` checks it
     try:
-        return json.loads(
-            raw, object_pairs_hook=distinct_keys
-        )  # in UTF-8, or what else a shell may have made of it
+        return json.loads(raw, object_pairs_hook=distinct_keys)
     except InvalidArgument:
         raise
     except UnicodeDecodeError:
@@ -148,9 +146,9 @@ def _readings(
 ) -> Tapes | Dataset | Study:
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
-        return _replayed(path)
+        return _replay(path)
     if Path(path).suffix == ".json" and not any(roles.values()):
-        data = _parsed(path, Path(path).read_bytes())
+        data = _parse(path, Path(path).read_bytes())
         held = data.get("readings", data) if isinstance(data, dict) else None
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")

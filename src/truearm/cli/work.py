@@ -24,7 +24,7 @@ from truearm.problem import Problem, Pull
 from truearm.report.numbers import count, name_of
 from truearm.service.client import Client, ServiceError
 
-_FIRST_ANSWER_S = 0.5  # after this the user is told that the server does not answer
+_FIRST_ANSWER_S = 0.5  # then a line says that the server does not answer
 _NOT_PLAIN = re.compile(r"^-|[^\w.=:@%+,-]")  # in a name
 _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word of the command: more than an option
 
@@ -36,7 +36,7 @@ _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word of the command: more than an 
 @click.option(
     "--token", envvar="TRUEARM_TOKEN", show_envvar=True, help="What `truearm serve --new-token` printed."
 )
-@click.option("--worker", metavar="NAME", help="Who measures; made up of host and process by default.")
+@click.option("--worker", metavar="NAME", help="Name of this worker; host and process by default.")
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
@@ -83,7 +83,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
         made = 0
         while (chosen["max_pulls"] is None or made < chosen["max_pulls"]) and (pulls := client.ask()):
             for i, pull in enumerate(pulls):
-                with _accounted(client, pull, pulls[i + 1 :]):
+                with _account(client, pull, pulls[i + 1 :]):
                     found = measure(commands[pull.arm], chosen["metric"], conditions)
                 value = worst if found.run.timed_out else found.value
                 client.tell(pull, Noted(value, {**found.details(), "host": socket.gethostname()}))
@@ -135,8 +135,8 @@ def _commands(template: Sequence[str], state: Mapping[str, Any], *, any_name: bo
     unsafe = next((name for name in names if shlex.quote(name) != name), None)
     if inside is not None and unsafe is not None:
         msg = (
-            f"arm {name_of(unsafe)} would become code in {inside!r}; make {{arm}} a word of its own, "
-            "such as in sh -c './measure \"$1\"' sh {arm}"
+            f"arm {name_of(unsafe)} would become code in {inside!r}; make {{arm}} a separate word, "
+            "for example in sh -c './measure \"$1\"' sh {arm}"
         )
         raise InvalidArgument(msg, "command", shlex.join(template))
     return {name: _command(template, name) for name in names}
@@ -147,12 +147,12 @@ def _command(template: Sequence[str], arm: str) -> Command:
 
 
 @contextmanager
-def _accounted(client: Client, begun: Pull, others: Sequence[Pull]) -> Iterator[None]:
+def _account(client: Client, current: Pull, others: Sequence[Pull]) -> Iterator[None]:
     """If the work ends early, record the current pull as missing and release the pulls that were not started."""
     try:
         yield
     except (TruearmError, KeyboardInterrupt) as error:
-        client.tell(begun, Noted(math.nan, {"failed": type(error).__name__, "host": socket.gethostname()}))
+        client.tell(current, Noted(math.nan, {"failed": type(error).__name__, "host": socket.gethostname()}))
         for pull in others:
             client.release(pull)
         raise

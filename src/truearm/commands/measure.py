@@ -35,6 +35,9 @@ SUITE = "json"
 """Many metrics at once: one JSON object of numbers on standard output; the reading is the wall time."""
 ITERATION = "TRUEARM_ITERATION"
 """The variable that holds the number of a run of its command, from 0 on."""
+PADDING = "TRUEARM_PAD"
+"""The variable whose random length moves the stack of every run, so that no command keeps a lucky place."""
+_MAX_PADDING = 4096  # bytes: a page
 
 _NUMBER = re.compile(
     r"(?<![\w.,])[-+]?(?:[0-9]+\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|nan|inf)(?!\w|[.,]\w)",
@@ -138,10 +141,20 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
 def set_run_variables(iteration: str) -> None:
     """Set what each measured run finds in its environment.
 
-    They are inherited, because an environment of its own would be copied while the clock runs. A variable of
-    random length, which moves the stack of every run, belongs here.
+    They are inherited, because an environment of its own would be copied while the clock runs.
     """
-    os.environ[ITERATION] = iteration
+    os.environ[ITERATION], os.environ[PADDING] = iteration, draw_padding()
+
+
+def clear_run_variables() -> None:
+    """Remove what `set_run_variables` set."""
+    for name in (ITERATION, PADDING):
+        os.environ.pop(name, None)
+
+
+def draw_padding() -> str:
+    """Return a text of random length, by the operating system's randomness."""
+    return "x" * (int.from_bytes(os.urandom(2), "big") % _MAX_PADDING)
 
 
 def _start(

@@ -156,8 +156,10 @@ def run(
         launcher = (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(report[1]), program or argv[0], *argv)
         options.update(args=launcher, executable=None, pass_fds=(report[1],))
     try:
-        started = time.perf_counter()
-        process = subprocess.Popen(**options)
+        with _starting:
+            started = time.perf_counter()
+            process = subprocess.Popen(**options)
+            _running.add(process.pid)
         deadline = math.inf if timeout is None else started + timeout
         timed_out, usage = _wait(process, (stdout, stderr), deadline)
         wall = time.perf_counter() - started
@@ -211,6 +213,7 @@ def _wait(
         raise
     finally:
         status, usage = end.reap()
+        _running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         for stream in streams:
             if stream:
@@ -275,6 +278,8 @@ class _End:
 
 
 _adopted: set[int] = set()  # orphans that earlier runs and hooks left running: they are not killed
+_running: set[int] = set()  # children of runs that have not ended, of all threads
+_starting = threading.Lock()  # no thread takes the new child of another one for an orphan
 _foreign: set[int] = set()  # children that other code of this process started before the present run
 
 
@@ -306,7 +311,8 @@ def _parents() -> dict[int, int]:
 
 def _adopt_orphans() -> bool:
     """Reap orphans that have ended; return True if the run left a new one running."""
-    new = _children() - _adopted - _foreign
+    with _starting:
+        new = _children() - _adopted - _foreign - _running
     _adopted.update(new)
     for pid in tuple(_adopted):
         try:
@@ -336,7 +342,8 @@ def _kill(pid: int) -> None:
     killed = {pid}
     for _ in range(_MAX_KILL_ROUNDS):  # one may start another while it is being killed
         parents = _parents()
-        roots = {pid} | {one for one, parent in parents.items() if parent == os.getpid()} - _adopted - _foreign
+        others = _adopted | _foreign | _running
+        roots = {pid} | {one for one, parent in parents.items() if parent == os.getpid()} - others
         tree = {one for one in parents if _has_ancestor(one, roots, parents)} - killed
         if not tree:
             break

@@ -9,6 +9,7 @@ import builtins
 import importlib
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from functools import cache
 from typing import Any
 
 from truearm.commands import loops as loop_code
+from truearm.commands.measure import PADDING, draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
@@ -96,6 +98,7 @@ class FreshTimer:
                 stdout=subprocess.PIPE,
                 stderr=null,
                 timeout=self.timeout,
+                env={**os.environ, PADDING: draw_padding()},
                 check=False,
             )
         except subprocess.TimeoutExpired:

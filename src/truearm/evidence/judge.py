@@ -339,8 +339,8 @@ class Judge:
         head, rival = self.samples[self.leader], self.samples[judged]
         return not self.is_hopeless and self.target.is_decidable(head, rival, self.trust)
 
-    def worse_than(self, baseline: int, *, shared: bool = False) -> tuple[int, ...]:
-        """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
+    def gate(self, baseline: int, *, shared: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the arms certainly worse than a baseline named in advance, and the certainly better ones (T10b).
 
         Parameters
         ----------
@@ -349,9 +349,13 @@ class Judge:
         """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
         if self.is_hopeless or not self.samples[baseline].n:
-            return ()
+            return (), ()
         bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
-        return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
+
+        def beats(one: int, other: int) -> bool:
+            return self.better(one, other, enough=bar).log_value >= bar
+
+        return tuple(i for i in others if beats(baseline, i)), tuple(i for i in others if beats(i, baseline))
 
     def is_futile(self, alive: Sequence[int]) -> bool:
         """Return True if endless pulls of this kind could not certify any arm that is alive."""

@@ -319,15 +319,15 @@ def _first_true(test: Callable[[float], bool]) -> float:
     return high
 
 
-def is_given_up(judge: "Judge", baseline: int, judged: int) -> bool:
-    """Return True if endless rounds like these could not show an arm to be worse (extensions E6)."""
-    bar = math.log((len(judge.samples) - 1) / judge.problem.delta)  # extensions E6, gates
-    one, other = judge.samples[baseline], judge.samples[judged]
-    return judge.is_hopeless or Wins(judge.problem).cannot_win(one, other, judge.trust, bar)
+def may_reach(judge: "Judge", one: int, other: int, rounds: int, log_bar: float) -> bool:
+    """Return True if one arm's evidence over another may reach a bar within this many rounds: a forecast.
 
-
-def is_settled(judge: "Judge", baseline: int, judged: int) -> bool:
-    """Return True if it is known whether an arm is worse than a baseline, or that rounds cannot show it."""
-    bar = math.log(len(judge.samples) / judge.problem.delta)  # evidence T10b
-    shown = max(judge.better(baseline, judged).log_value, judge.better(judged, baseline).log_value) >= bar
-    return shown or is_given_up(judge, baseline, judged)
+    Future rounds are won as often as past ones, and by two standard errors more.
+    """
+    found = score(judge.samples[one], judge.samples[other])
+    if not found.rounds:
+        return True
+    left = max(0, rounds - found.rounds)
+    share = min(1.0, found.wins / found.rounds + 1 / math.sqrt(found.rounds))
+    hoped = Score(found.rounds + left, found.wins + math.ceil(left * share))
+    return log_evidence(hoped, win_level(*judge.trust)) >= log_bar

@@ -208,7 +208,7 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
 
     The attack is the one that Huber's least favorable pair makes; arms are certified against eps. All arms
     must be one normal, Laplace or logistic law in different places. With one meeting point x for all rivals,
-    no method needs less than min(1/d(m_1, x), sum 1/d(m_j, x)), for every x (docs/limits.md).
+    no method needs less than min(1/d(m_1, x), sum 1/d(m_j, x)), for every x (docs/optimality.md).
     """
     shape, scale = _common_shape(instance)
     check_eps(eps)
@@ -268,7 +268,7 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
         return (1 - eps) * (below(z) + below(-z) * math.exp(-float(log_ratio(np.asarray(z)))))
 
     if mass(0.0) <= 1:
-        return 0.0  # 2 F(half) (1 - eps) <= 1: docs/limits.md
+        return 0.0  # 2 F(half) (1 - eps) <= 1: docs/optimality.md
     clip = first_true(lambda z: mass(z) <= 1, 0.0, half + _FAR) if eps > 0 else half + _FAR
     edges = np.unique(np.clip([-clip, -half, 0.0, half, clip], -clip, clip))
     z, weight = _nodes(edges)

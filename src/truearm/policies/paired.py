@@ -4,12 +4,12 @@ The policy of rounds (extensions E1). Every round has all arms that are left, on
 an arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings
 may come late and in any order.
 
-A gate names a guard before the race: the question is which arms are worse than it (evidence T10b). Arms are then
-measured until that is settled, also those that another arm has beaten, and no longer.
+A gate names a guard before the race: the question is which arms are worse than it (evidence T10b). It ends when
+one arm is shown to be worse or all are shown to be better. An arm shown to be better is measured no longer.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.sample import Sample
-from truearm.evidence.wins import forecast, is_given_up, is_settled
+from truearm.evidence.wins import forecast
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 
@@ -68,7 +68,7 @@ class Paired:
     endless
         Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
     guard
-        The arm that a gate compares all others with.
+        The arm that a gate compares all others with (evidence T10b).
     batch
         Ask for at least this many rounds at once.
     limit
@@ -142,7 +142,9 @@ class Paired:
         futile = leader is not None and judge.is_futile(state.alive)
         status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        so_far = _verdict(state, status, None)
+        # an arm that has passed a gate is measured no longer, and may still be the best
+        left = state if state.guard is None else state._replace(alive=tuple(range(len(arms))))
+        so_far = _verdict(left, status, None)
         if leader is None:
             return Standing(None, alive, against, judge.log_threshold, so_far)
         judge = judge.after(leader=leader)
@@ -177,20 +179,48 @@ def _decide(state: PairedState) -> PairedState:
     """Return the state with the next rounds or the verdict chosen."""
     if not state.endless and (len(state.alive) == 1 or state.judge.is_hopeless):
         return _stop(state)
-    is_last = state.rounds >= state.limit
-    if not is_last and (state.endless or state.rounds < state.first):
+    if state.rounds < state.limit and (state.endless or state.rounds < state.first):
         return _ask_rounds(state, max(1, state.first - state.rounds))
-    state = _reject(state)
+    if state.guard is not None:
+        return _decide_gate(state, state.guard)
+    return _decide_race(_reject(state))
+
+
+def _decide_race(state: PairedState) -> PairedState:
+    """Return the state after the rejections, with the next rounds or the verdict."""
     if len(state.alive) == 1:
         return _stop(state)
     if claims := _tolerable(state):
         return _end(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
-    if state.rounds >= state.next_futility or is_last:
+    return _go_on(state, lambda: state.judge.is_futile(state.alive))
+
+
+def _go_on(state: PairedState, is_futile: Callable[[], bool]) -> PairedState:
+    """Return the state with more rounds, unless they would not help or their limit is reached."""
+    is_last = state.rounds >= state.limit
+    if is_last or state.rounds >= state.next_futility:
         state = state._replace(next_futility=state.rounds * FUTILITY)
-        status = _no_use(state) or (Status.EXHAUSTED if is_last else None)
-        if status is not None:
-            return _end(state, status, None)
+        if is_futile():
+            return _end(state, Status.INDISTINGUISHABLE, None)
+    if is_last:
+        return _end(state, Status.EXHAUSTED, None)
     return _ask_rounds(state, max(1, int(GROWTH * state.rounds)))
+
+
+def _decide_gate(state: PairedState, guard: int) -> PairedState:
+    """Return the state of a gate, which ends at the first arm that fails, or when all pass (evidence T10b)."""
+    failed, passed = state.judge.gate(guard)
+    left = [i for i in range(len(state.problem.arms)) if i not in (guard, *passed)]
+    if failed or not left:
+        return _end_gate(state)
+    state = state._replace(alive=tuple(sorted([guard, *left])))
+    return _go_on(state, lambda: all(state.judge.is_futile((guard, i)) for i in left))
+
+
+def _end_gate(state: PairedState) -> PairedState:
+    """Return the state of a gate that ends, with the best of all arms if the evidence shows it too."""
+    state = _reject(state._replace(alive=tuple(range(len(state.problem.arms)))))
+    return _stop(state) if len(state.alive) == 1 else _end(state, Status.EXHAUSTED, None)
 
 
 def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
@@ -208,37 +238,11 @@ def _reject(state: PairedState) -> PairedState:
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
         found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
-        if (
-            claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
-        ) is not None and _is_settled(state, judged, alive):
+        claim = next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
+        if claim is not None:
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))
-
-
-def _is_settled(state: PairedState, judged: int, alive: list[int]) -> bool:
-    """Tell whether a gate no longer needs an arm; the guard is needed while any other arm is."""
-    guard, judge = state.guard, state.judge
-    if guard is None or guard not in alive:
-        return True
-    asked = alive if judged == guard else [judged]
-    return all(is_settled(judge, guard, i) for i in asked if i != guard)
-
-
-def _no_use(state: PairedState) -> Status | None:
-    """Return how it ends if more rounds would not help."""
-    if state.judge.is_futile(state.alive):
-        return Status.INDISTINGUISHABLE
-    return Status.EXHAUSTED if _is_answered(state) else None
-
-
-def _is_answered(state: PairedState) -> bool:
-    """Tell whether rounds can show of no arm that it is worse than the guard, and none seems to be better."""
-    guard, judge = state.guard, state.judge
-    if guard is None or guard not in state.alive:
-        return False
-    others = [i for i in state.alive if i != guard]
-    return all(is_given_up(judge, guard, i) and not judge.after(leader=i).is_decidable(guard) for i in others)
 
 
 def _claim(state: PairedState, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:

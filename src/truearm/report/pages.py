@@ -23,6 +23,7 @@ from markupsafe import Markup
 from truearm import __version__
 from truearm.claims.certificate import Bound, Status, Tapes
 from truearm.claims.certify import ratios
+from truearm.claims.gates import Gate
 from truearm.claims.result import Analysis, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.errors import InvalidArgument
@@ -91,6 +92,8 @@ class _ChartRow(NamedTuple):
     where: str
     state: str
     kind: str = ""
+    place: int = 0
+    """Of the arm in the order of the problem; rows come in the order of the table."""
 
 
 @cache
@@ -116,7 +119,7 @@ def page(
     title: str | None = None,
     unit: Unit = PLAIN_UNIT,
     metric: str | None = None,
-    verdict: str = "",
+    gate: Gate | None = None,
 ) -> str:
     """Return a report as one self-contained HTML page, with a slider of the contamination.
 
@@ -131,10 +134,10 @@ def page(
         What readings are shown in.
     metric
         What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
-    verdict
-        What a gate says: the heading of its page.
+    gate
+        The verdict of a gate, which is then the answer.
     """
-    found = parts(result, readings, title=title, unit=unit, metric=metric, verdict=verdict)
+    found = parts(result, readings, title=title, unit=unit, metric=metric, gate=gate)
     return _assemble(found, result.to_dict())
 
 
@@ -147,7 +150,7 @@ def parts(
     metric: str | None = None,
     certificate: bool = True,
     voice: words.Voice | None = None,
-    verdict: str = "",
+    gate: Gate | None = None,
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page."""
     unit = PLAIN_UNIT if result.problem.target == "share" else unit
@@ -163,16 +166,16 @@ def parts(
         arms=_arms(result, voice, readings),
         analysis=analysis and _analysis(analysis),
         tiers=analysis and _tiers(analysis),
-        evidence=picture and _evidence(picture, voice),
         quality=_quality(result, voice),
         readings=picture and _readings(picture, voice),
         assumptions=result.assumptions,
         certificate=_certificate(result, voice) if certificate else None,
         remark="" if picture else "Readings were counted where they are and not kept, so that none is drawn here.",
     )
-    answer = title or verdict or words.headline(result, voice)
-    summary = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, verdict=verdict)
-    return Parts(answer, "\n".join(summary[bool(verdict) :]), sections, {} if picture is None else _view(picture))
+    answer = words.headline(result, voice, gate) if title is None else title
+    said = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, gate=gate)
+    summary = "\n".join(said[gate is not None and title is None :])
+    return Parts(answer, summary, sections, {} if picture is None else _view(picture, voice.reading))
 
 
 def _assemble(found: Parts, result: object) -> str:
@@ -267,7 +270,13 @@ def _ratio_window(shown: Sequence[Span]) -> Interval:
     far = max((max(one.observed, 1 / one.observed) for one in shown if 0 < one.observed < math.inf), default=1.0)
     low, high = max(min([*known, 0.98]), 0.7 / far), min(max([*known, 1.02]), 1.4 * far)
     room = (high - low) / 30
-    return Interval(max(0.0, low - room), high + room)
+    return Interval(max(0.9 * low, low - room), high + room)
+
+
+def _rank(result: Result) -> list[int]:
+    """Return the places of arms in the order in which tables list them."""
+    shown = result.ranking if isinstance(result, Analysis) else result.problem.arms
+    return [result.problem.arms.index(arm) for arm in shown]
 
 
 def _compare(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
@@ -283,8 +292,8 @@ def _compare(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
     equal = svg.at(1.0, window)
     cells = {row.arm: row for row in arm_rows(result, voice, found)}
     rows = [
-        _chart_row(name_of(arm.name), _span_bar(one, window, arm.name, (equal, equal)), cells, one, window)
-        for arm, one in zip(result.arms, shown, strict=True)
+        _chart_row(arm.name, _span_bar(one, window, arm.name, (equal, equal)), cells, one, window)
+        for arm, one in ((result.arms[i], shown[i]) for i in _rank(result))
     ]
     sure = percent(result.problem.error, ROUND_CEILING)
     return {
@@ -297,10 +306,10 @@ def _compare(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
 
 
 def _chart_row(name: str, drawn: Markup, cells: Mapping[str, Row], one: Span, window: Interval) -> _ChartRow:
-    row = cells[name]
+    row = cells[name_of(name)]
     kinds = [row.standing.split(" ")[0]]
     kinds += ["open-low"] * (one.low < window.low) + ["open-high"] * (one.high > window.high)
-    return _ChartRow(name, drawn, row.ratio, row.standing, " ".join(kinds))
+    return _ChartRow(row.arm, drawn, row.ratio, row.standing, " ".join(kinds))
 
 
 def _ruler(marks: Sequence[svg.Tick]) -> Markup:
@@ -313,7 +322,7 @@ def _arms(result: Result, voice: words.Voice, readings: Tapes | None) -> dict[st
     shown = [i for i, title in enumerate(titles) if title]
     problem = result.problem
     if problem.rounds:
-        note = "Nothing is claimed about one arm alone: medians are those of the readings."
+        note = f"Nothing is claimed about one {voice.arm} alone: medians are those of the {voice.reading}s."
     else:
         declared = problem.contamination
         how = "as if no reading were bad" if declared is None else f"at {percent(declared.eps)} contamination"
@@ -332,7 +341,7 @@ def _analysis(found: Analysis) -> dict[str, Any]:
     contests = [contest for contest in found.contests if contest.breakdown is not None]
     shown = sorted(contests, key=lambda contest: -contest.log_evidence)[:_MAX_ROWS]
     some = f": the {count(_MAX_ROWS)} of {count(len(contests))} pairs with the most evidence"
-    up_to = (f"up to, {a.value}" for a in Adversary)
+    up_to = (f"up to ({a.value})" for a in Adversary)
     heading = ("arm", "is better than", "evidence", "p-value", *up_to, "excluded")
     rows = [
         (
@@ -360,45 +369,6 @@ def _evidence_factor(log_evidence: float) -> str:
     """Return evidence as a factor, by its power of ten when it is large."""
     tens = log_evidence / math.log(10)
     return number(math.exp(log_evidence)) if abs(tens) < 4 else svg.power(math.floor(tens))
-
-
-def _evidence(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
-    time, result = picture.evidence_over_time(), picture.result
-    if not time.lines:
-        return None
-    leader, others = name_of(result.leader or ""), len(result.arms) - 1
-    is_analysis, origin = isinstance(result, Analysis), result.certificate.origin
-    ordered = not is_analysis or (origin is not None and bool(origin.options.get("ordered")))
-    graph = svg.evidence(time, f"Evidence against {plural(len(time.lines), 'rival')} of {leader}")
-    some = f" The {len(time.lines)} of {others} rivals with the least evidence are drawn."
-    fixed = (
-        " The number of readings was fixed in advance, so this is 1/p and only its last value counts."
-        if result.design == "fixed"
-        else " You may look at any time."
-    )
-    dots = " Dots: where the study rejected a rival, which stands even if the evidence falls again."
-    heading = ("arm", "evidence by all readings", *(["rejected"] * (not is_analysis)))
-
-    def rejection(arm: str) -> str:
-        return f"after {plural(time.rejected[arm][0], voice.reading)}" if arm in time.rejected else "not rejected"
-
-    rows = [
-        (f"{i}. {name_of(arm)}", _evidence_factor(line[-1]), *([rejection(arm)] * (not is_analysis)))
-        for i, (arm, line) in enumerate(time.lines.items(), 1)
-    ]
-    return {
-        "title": "Evidence over time" if ordered else f"Evidence by number of {voice.reading}s",
-        "graph": graph,
-        "drawn": Markup(graph.drawn),
-        "ruler": _ruler(graph.across),
-        "across": f"{voice.reading}s of all {voice.arm}s, logarithmic",
-        "pens": [(svg.pen(i), name_of(arm)) for i, arm in enumerate(time.lines)],
-        "threshold": _evidence_factor(time.log_threshold),
-        "caption": f"From the readings in {'their order' if ordered else 'the order of the rows'}, knowing that "
-        f" {leader} leads in the end. At each point every arm has the same share of its {voice.reading}s."
-        f"{dots * (not is_analysis)}{fixed} Lines may leave the picture.{some * (len(time.lines) < others)}",
-        "rows": [heading, *rows],
-    }
 
 
 def _quality(result: Result, voice: words.Voice) -> dict[str, Any] | None:
@@ -495,7 +465,7 @@ def _candidates(picture: Picture, voice: words.Voice) -> dict[str, Any]:
         return {**found, "nothing": _nothing(picture)}
     said, decided = _sentence(picture, declared.eps, declared.adversary)
     ends = picture.intervals(declared.eps, declared.adversary)
-    rows = [_slider_row(picture, i, _cell(picture, ends[i]), decided=decided) for i, arm in enumerate(result.arms)]
+    rows = [_slider_row(picture, i, _cell(picture, ends[i]), decided=decided) for i in _rank(result)]
     return {
         **found,
         "adversaries": [a.value for a in Adversary],
@@ -504,9 +474,10 @@ def _candidates(picture: Picture, voice: words.Voice) -> dict[str, Any]:
         "declared": percent(declared.eps),
         "last": len(picture.eps) - 1,
         "start": picture.eps.index(declared.eps),
-        "sentence": _opening(declared.eps, declared.adversary) + said,
+        "arm": voice.arm,
+        "sentence": _opening(declared.eps, declared.adversary, noun) + said,
         "rows": rows,
-        "ruler": _ruler(svg.ticks(picture.window, picture.unit.size)),
+        "ruler": _ruler(svg.ticks(picture.window, picture.unit.size, f" {picture.unit.sign}".rstrip())),
         "legend": not result.problem.rounds,
         "explanation": _explanation(picture),
         "points": _points(picture),
@@ -522,9 +493,9 @@ def _nothing(picture: Picture) -> str:
     return "There are no readings yet."
 
 
-def _opening(eps: float, adversary: Adversary) -> str:
-    chance = f"If each reading has at most a {percent(eps)} chance of being bad ({adversary}): "
-    return chance if eps else "If no reading is bad: "
+def _opening(eps: float, adversary: Adversary, noun: str) -> str:
+    chance = f"If each {noun} has at most a {percent(eps)} chance of being bad ({adversary}): "
+    return chance if eps else f"If no {noun} is bad: "
 
 
 def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, bool]:
@@ -621,7 +592,7 @@ def _slider_row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> 
     drawn = svg.bar((low, high), observed, f"{_what(picture)}: {where}", core=(core[0], core[1]))
     state = _states(picture, arm.name, declared.adversary)[is_settled or is_best]
     kind = " ".join(kind for kind, holds in kinds.items() if holds)
-    return _ChartRow(name_of(arm.name), Markup(drawn), where, state, kind)
+    return _ChartRow(name_of(arm.name), Markup(drawn), where, state, kind, i)
 
 
 def _what(picture: Picture) -> str:
@@ -629,12 +600,12 @@ def _what(picture: Picture) -> str:
     return "observed median" if problem.rounds else f"true {target_name(problem)}"
 
 
-def _view(picture: Picture) -> dict[str, Any]:
+def _view(picture: Picture, noun: str) -> dict[str, Any]:
     """Return what the script draws: for each contamination every arm's interval, and which arms could be best."""
     if picture.leader is None:
         return {}
     declared = None
-    if picture.result.problem.contamination is not None:
+    if picture.result.problem.contamination is not None and not picture.result.problem.is_blind:
         eps = picture.contamination.eps
         declared = {"at": picture.eps.index(eps), "text": f"declared {percent(eps)}"}
     return {
@@ -648,11 +619,11 @@ def _view(picture: Picture) -> dict[str, Any]:
             a.value: [[_cell(picture, ends) for ends in picture.intervals(eps, a)] for eps in picture.eps]
             for a in (Adversary.OBLIVIOUS, Adversary.MALICIOUS)
         },
-        "adversaries": {a.value: _view_under(picture, a) for a in Adversary},
+        "adversaries": {a.value: _view_under(picture, a, noun) for a in Adversary},
     }
 
 
-def _view_under(picture: Picture, adversary: Adversary) -> dict[str, Any]:
+def _view_under(picture: Picture, adversary: Adversary, noun: str) -> dict[str, Any]:
     arms, points = picture.result.problem.arms, picture.points[adversary]
     sentences: dict[tuple[str, bool], int] = {}
     chosen = [sentences.setdefault(_sentence(picture, eps, adversary), len(sentences)) for eps in picture.eps]
@@ -662,7 +633,7 @@ def _view_under(picture: Picture, adversary: Adversary) -> dict[str, Any]:
         "states": [_states(picture, arm, adversary) for arm in arms],
         "sentences": [{"text": said, "decided": decided} for said, decided in sentences],
         "sentence": chosen,
-        "openings": [_opening(eps, adversary) for eps in picture.eps],
+        "openings": [_opening(eps, adversary, noun) for eps in picture.eps],
         "breakdown": _breakdown_mark(picture, list(points.values())),
     }
 

@@ -1,7 +1,6 @@
-"""What a page draws, as plain numbers: which arms could be best, evidence over time, readings.
+"""What a page draws, as plain numbers: which arms could be best, and readings.
 
-Nothing is decided here: evidence, intervals and thresholds are those of `truearm.claims.result`, asked at other
-contaminations and at earlier pulls.
+Nothing is decided here: intervals and thresholds are those of `truearm.claims`, at other contaminations.
 """
 
 import math
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
-from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
+from truearm.claims.certificate import Status, Tapes, digest, sample_of
 from truearm.claims.certify import as_measured, rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
@@ -31,8 +30,6 @@ Points = Mapping[Adversary, Mapping[str, float | None]]
 EPS_END = 0.49  # intervals exist below one half only
 _GRID = 56  # positions of the slider beside the special ones: a step of 1 % of the scale is seen as smooth
 _CELLS = 1500  # arms times positions, so that a page of fifty arms stays small
-_LOOKS = 28  # moments of the evidence over time: fewer than two pixels apart they would not be seen
-_RIVALS = 12  # lines of evidence that can still be told apart; the nearest rivals are drawn
 _DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
 _FAR_DRAWN = 60  # and of those far from the median, which the even spacing would mostly skip
 _MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
@@ -78,7 +75,7 @@ class Picture:
     def leader(self) -> str | None:
         """The arm that evidence about quantiles compares with the others; None where it says nothing of them.
 
-        It says nothing if the readings contradict a promise, or if another estimator decided.
+        It says nothing if the readings contradict an assumption, or if another estimator decided.
         """
         result = self.result
         doubtful = result.status is Status.DOUBTFUL
@@ -149,7 +146,7 @@ class Picture:
 
     @cached_property
     def contamination(self) -> Contamination:
-        """The contamination the result was found under; none at all where only the order was promised."""
+        """The contamination the result was found under; none at all where only the order is assumed."""
         return self.result.problem.declared
 
     @cached_property
@@ -164,48 +161,6 @@ class Picture:
             for end in whole
         ]
         return span([*ends, *(arm.observed for arm in self.result.arms)])
-
-    def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":
-        """Return the evidence against the rivals of the leader at the declared contamination, pull by pull.
-
-        All arms advance in proportion: at a share f, each arm's first f n pulls are used, in order of
-        pull. It is the evidence there against the leader's rivals, knowing which arm leads in the end; a study
-        that pulled in other proportions looked at other moments.
-
-        Parameters
-        ----------
-        rivals
-            How many rivals at most: those with the least evidence in the end.
-        """
-        result, k = self.result, len(self.result.problem.arms)
-        if self.leader is None or k == 1:
-            return Timeline((), {}, math.inf, {})
-        sizes = [len(tape) for tape in self.tapes.values()]
-        shares = np.geomspace(min(1.0, 8 * k / max(1, sum(sizes))), 1.0, _LOOKS)
-        looks = sorted({tuple(int(n) for n in np.ceil(share * np.array(sizes))) for share in shares})
-        others = [arm for arm in result.problem.arms if arm != self.leader]
-        nearest = sorted(others, key=lambda arm: self._evidence(arm, looks[-1]))[:rivals]
-        lines = {arm: tuple(self._evidence(arm, look) for look in looks) for arm in nearest}
-        rejected = {
-            claim.arm: (result.total if claim.counts is None else sum(claim.counts), claim.log_evidence)
-            for claim in result.certificate.claims
-            if not claim.tolerant
-        }
-        judge = result.certificate.judge(Claim(nearest[0], self.leader, looks[-1], 0, 0.0), self.tapes)
-        return Timeline(tuple(map(sum, looks)), lines, judge.log_threshold, rejected)
-
-    def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:
-        """Return the log-evidence against an arm after these pulls of each, by the rule of the certificate."""
-        certificate, arms = self.result.certificate, self.result.problem.arms
-        entered = 0
-        for entry in certificate.entries:  # in the order of their dates
-            if entry.since > counts[arms.index(entry.arm)]:
-                break
-            entered += 1
-        if certificate.rule == "pooled" and not any(e.arm != arm for e in certificate.entries[:entered]):
-            return 0.0  # no bet against this arm yet
-        claim = Claim(arm, self.result.leader or "", counts, entered, 0.0)
-        return certificate.judge(claim, self.tapes).against(arms.index(arm)).log_value
 
     def strips(self) -> list["Strip"]:
         """Return per arm a few hundred readings that show all of them."""
@@ -224,17 +179,6 @@ def _compact(tape: Sequence[float | None] | Floats) -> Sequence[float | None] | 
 def _latest(*points: float | None) -> float | None:
     known = [point for point in points if point is not None]
     return max(known) if known else None
-
-
-class Timeline(NamedTuple):
-    """Log-evidence against rivals at several moments."""
-
-    pulls: tuple[int, ...]
-    """Pulls of all arms together."""
-    lines: Mapping[str, tuple[float, ...]]
-    log_threshold: float
-    rejected: Mapping[str, tuple[int, float]]
-    """Where the study itself rejected a rival: the pulls then, and its log-evidence."""
 
 
 class Strip(NamedTuple):

@@ -12,10 +12,10 @@ import numpy as np
 
 from truearm.problem import Interval
 from truearm.report.numbers import name_of, number
-from truearm.report.picture import Strip, Timeline
+from truearm.report.picture import Strip
 
 WIDTH = 1000
-_BAR, _STRIP, _GRAPH = 24, 60, 400  # heights of the boards
+_BAR, _STRIP = 24, 60  # heights of the boards
 _MARGIN = 30  # on both sides of a strip, for readings off the chart
 _TICKS = 5  # of an axis, about
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -117,73 +117,9 @@ def strip(found: Strip, window: Interval, label: str) -> str:
     return _board("strip", _STRIP, label, margins + shapes)
 
 
-class Graph(NamedTuple):
-    """Evidence over time: the picture, and the labels of its axes."""
-
-    drawn: str
-    across: list[Tick]
-    up: list[Tick]
-
-
-def evidence(time: Timeline, label: str) -> Graph:
-    """Return a line for each rival, a dot where the study rejected it, and the threshold, by logarithm."""
-    values = [value for line in time.lines.values() for value in line]
-    top = min(max(*values, 1.2 * time.log_threshold), 2.5 * time.log_threshold)
-    bottom = max(min(*values, 0.0), -time.log_threshold)
-    room, tens = (top - bottom) / 20, math.log(10)
-    up = Interval((bottom - room) / tens, (top + room) / tens)
-    first = math.log10(time.pulls[0])
-    across = Interval(first, max(math.log10(time.pulls[-1]), first + 0.01))
-
-    def x(pulls: float) -> float:
-        return round(WIDTH * (math.log10(pulls) - across.low) / (across.high - across.low), 1)
-
-    def y(log_evidence: float) -> float:
-        height = _GRAPH * (1 - (log_evidence / tens - up.low) / (up.high - up.low))
-        return round(min(max(height, -1e6), 1e6), 1)
-
-    lines = (
-        f'<polyline class="line {pen(i)}" points="'
-        + " ".join(f"{x(n)},{y(value)}" for n, value in zip(time.pulls, line, strict=True))
-        + '"/>'
-        for i, line in enumerate(time.lines.values())
-    )
-    dots = (
-        f'<path class="rejection {pen(i)}" d="M{x(time.rejected[arm][0])} {y(time.rejected[arm][1])}h0"/>'
-        for i, arm in enumerate(time.lines)
-        if arm in time.rejected
-    )
-    heights, at_threshold = _power_ticks(up), y(time.log_threshold)
-    rules = "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in heights)
-    frame = f'<path class="frame" d="M0 0H{WIDTH}V{_GRAPH}H0Z{rules}"/>'
-    needed = f'<line class="threshold" x1="0" x2="{WIDTH}" y1="{at_threshold}" y2="{at_threshold}"/>'
-    drawn = _board("graph", _GRAPH, label, "".join((frame, needed, *lines, *dots)))
-    return Graph(drawn, _pull_ticks(across, time.pulls[-1]), heights)
-
-
-def pen(i: int) -> str:
-    """Return the classes of the i-th line: twelve differ; neighbors differ in color and in dashes."""
-    return f"hue-{i % 3} dash-{i % 4}"
-
-
-def _power_ticks(window: Interval) -> list[Tick]:
-    low, high = window
-    steps = (s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m))
-    step = next(s for s in steps if s * _TICKS >= (high - low) * 0.99)
-    powers = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
-    return [Tick((p - low) / (high - low), power(p)) for p in powers]
-
-
 def power(p: int) -> str:
     """Return a power of ten, small ones as a number."""
     return number(10.0**p) if -3 <= p <= 3 else f"10{str(p).translate(_POWERS)}"
-
-
-def _pull_ticks(across: Interval, last: int) -> list[Tick]:
-    low, high = across
-    powers = range(math.ceil(low - 1e-9), math.floor(high) + 1)
-    marks = (Tick((p - low) / (high - low), number(10.0**p)) for p in powers)
-    return [*(mark for mark in marks if mark.place < 0.85), Tick(1.0, number(last))]
 
 
 def axis(marks: Sequence[Tick]) -> str:

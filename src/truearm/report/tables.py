@@ -156,7 +156,7 @@ def control_rows(result: Result) -> list[tuple[str, ...]]:
         return []
     control = name_of(result.control.arm)
     said = {"better": "better than", "not better": "not better than", "open": "open against"}
-    heading = ("arm", "standing", "evidence", *(f"up to, {a.value}" for a in Adversary))
+    heading = ("arm", "standing", "evidence", *(f"up to ({a.value})" for a in Adversary))
     rows = (
         (
             name_of(variant.arm),

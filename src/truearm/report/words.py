@@ -12,7 +12,7 @@ from typing import NamedTuple
 from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
-from truearm.claims.gates import is_hidden, is_meaningless
+from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
 from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
 from truearm.errors import printable
@@ -93,7 +93,12 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
 
 
 def summarize(
-    result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True, verdict: str = ""
+    result: Result,
+    *,
+    voice: Voice | None = None,
+    verbose: bool = False,
+    alarms: bool = True,
+    gate: Gate | None = None,
 ) -> str:
     """Return the summary of a result, a line for each part.
 
@@ -105,26 +110,29 @@ def summarize(
         Add what the answer means exactly, and what else is known.
     alarms
         Whether alarms are part of it; pages show them apart.
-    verdict
-        What a gate says; it comes first.
+    gate
+        The verdict of a gate, which is then the answer; by default that of the result, if it has one.
     """
-    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms, verdict=verdict))
+    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms, gate=gate))
 
 
 def lines(
-    result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True, verdict: str = ""
+    result: Result,
+    *,
+    voice: Voice | None = None,
+    verbose: bool = False,
+    alarms: bool = True,
+    gate: Gate | None = None,
 ) -> list[str]:
     """Return the lines of the summary, the answer first."""
     if voice is None:
         timed = (result.conditions or {}).get("process") in ("fresh", "shared")
         voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else PLAIN
     summary = _Summary(result, voice)
-    answer, support = summary.parts()
-    if verdict and result.problem.handicap is not None and not (result.ties or result.doubts):
-        answer = answer[1:]  # the verdict says it
+    gate = gate or judge_gate(result)
+    answer, support = summary.parts() if gate is None or not result.total else summary.gate(gate)
     notes = _notes(result, voice) if isinstance(result, Analysis) else ()
     parts = [
-        [verdict],
         answer,
         support,
         [summary.effort()] if result.total else [],
@@ -154,8 +162,11 @@ def standing(result: Result, arm: str, *, by: bool = False) -> str:
     return "excluded" if accuser is None else f"excluded by {name_of(accuser)}"
 
 
-def headline(result: Result, voice: Voice = PLAIN) -> str:
+def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> str:
     """Return the answer in a few words."""
+    gate = gate or judge_gate(result)
+    if gate is not None:
+        return " ".join(_Summary(result, voice).gate(gate)[0])
     most = voice.best or "best"
     best, tie = name_of(result.best or ""), f", {names(result.may_tie)} may tie" * bool(result.may_tie)
     if result.control is not None:
@@ -501,18 +512,51 @@ class _Summary:
         seen = next(arm.observed for arm in self.result.arms if arm.name == handicap.arm)
         return "0%" if handicap.tolerance.relative and seen <= 0 else amount(handicap.tolerance, self.voice.unit)
 
+    # Gates
+
+    def gate(self, found: Gate) -> Parts:
+        """Return the verdict of a gate and what it rests on."""
+        result, handicap, base = self.result, self.problem.handicap, name_of(found.baseline)
+        others = [arm for arm in self.problem.arms if arm != found.baseline]
+        much = "" if handicap is None else f" by more than {amount(handicap.tolerance, self.voice.unit)}"
+        support = [f"{self.sure}, {self._basis()}."]
+        if len(others) == 1 and result.best is not None:
+            support.append(self._breakdown())
+        if found.verdict == "FAIL":
+            return [f"FAIL: {names(found.failed)} {_are(found.failed)} worse than {base}{much}."], support
+        if found.verdict == "PASS":
+            than = f"not worse than {base}{much}" if much else f"better than {base}"
+            return [f"PASS: {names(others)} {_are(others)} {than}."], support
+        if result.status is Status.DOUBTFUL:
+            return ["UNSURE: the readings contradict an assumption, so nothing is certified.", *self.doubts()], []
+        if is_meaningless(result):
+            needs = f"a tolerance in percent needs positive readings; pass it in the unit of those of {base}"
+            return [f"UNSURE: {needs}."], []
+        left = found.undecided
+        why = join([x for x in (self._between_arms(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
+        why = f": {why} ({self.sure})" if why else ""
+        answer = [
+            f"UNSURE: whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much} is not shown{why}."
+        ]
+        if is_hidden(result):
+            answer.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
+        if found.budget is not None:
+            answer.append(f"Stopped early: at this rate {plural(found.budget, 'round')} would not show it either.")
+        support = [self._no_help()] if result.status is Status.INDISTINGUISHABLE else []
+        return answer, [*support, *self._would_decide()]
+
     # Undecided
 
-    def _no_winner(self, noun: str = "winner") -> str:
+    def _no_winner(self) -> str:
         if self.voice.elapsed:
-            return f"No {noun} after {seconds(self.voice.elapsed)}"
-        return f"No {noun}" if self.voice.ended else f"No {noun} yet"
+            return f"No winner after {seconds(self.voice.elapsed)}"
+        return "No winner" if self.voice.ended else "No winner yet"
 
     def _indistinguishable(self) -> Parts:
         problem = self.problem
         if Judge.of(problem, ()).is_hopeless:
             return [self._hopeless()], []
-        no_help = f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
+        no_help = self._no_help()
         failing = {alarm.arm for alarm in self.result.alarms if alarm.kind == "missing"}
         left = [arm for arm in self.result.arms if arm.name in self.result.candidates]
         if lost := [arm.name for arm in left if arm.name in failing or is_unmeasured(arm, problem)]:
@@ -520,11 +564,12 @@ class _Summary:
         within = distance(problem.tolerance.amount, problem, self.voice.unit)
         which = f"which {self._is_best()}{f' within {within}' * bool(problem.tolerance)}"
         head = f"No winner: {names(self.result.candidates)} are too close to tell {which}"
-        if problem.handicap is not None:
-            head = f"No decision on {self._question(problem.handicap)}"
         eps = problem.declared.eps
         hidden = f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
         return [f"{head}{hidden}.", self._apart()], [no_help, *self._would_decide()]
+
+    def _no_help(self) -> str:
+        return f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
 
     def _open(self) -> Parts:
         result, problem = self.result, self.problem
@@ -536,25 +581,14 @@ class _Summary:
         if len(left) > 1 and all(arm.n and is_unmeasured(arm, problem) for arm in left):
             lost = f"{names(result.candidates)} timed out or failed too often{excluded}"
             return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."]
-        if problem.handicap is not None:
-            head = f"{self._no_winner('decision')} on {self._question(problem.handicap)}{excluded}."
-            return [head, self._apart()], self._would_decide()
         if (apart := self._interval_apart()) and not out:
             return [f"{self._no_winner()}: {apart}"], self._would_decide()
         may = f"{names(result.candidates, 'or')} may {self._is_best(verb='may')}"
         return [f"{self._no_winner()}: {may}{excluded}.", self._apart()], self._would_decide()
 
-    def _question(self, handicap: Handicap) -> str:
-        """Return what a gate has not decided."""
-        others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
-        much = self._tolerance(handicap)
-        if len(others) == 1:
-            return f"whether {name_of(others[0])} is worse than {base} by more than {much}"
-        return f"which {self.voice.arm} is best when {base} counts as {much} worse than it is"
-
     def _apart(self) -> str:
         """Return which arm looks best and how far it may be from the best."""
-        result, problem, handicap = self.result, self.problem, self.problem.handicap
+        result, problem = self.result, self.problem
         arm = next((arm for arm in result.arms if arm.name == result.leader), None)
         others = [other for other in result.candidates if other != result.leader]
         alone = bool(others) and not any(result.pulls[other] for other in others)
@@ -562,12 +596,7 @@ class _Summary:
             return ""  # coarse counts do not show which arm looks best
         if apart := self._interval_apart():
             return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart
-        if handicap is None or len(result.arms) > 2:
-            return self._looks_best(arm)
-        if any(is_unmeasured(other, problem) for other in result.arms):
-            return ""
-        rival = next(name_of(other) for other in problem.arms if other != handicap.arm)
-        return f"{rival} {'looks' if arm.name == handicap.arm else 'does not look'} that much worse."
+        return self._looks_best(arm)
 
     def _looks_best(self, arm: Arm) -> str:
         result, problem = self.result, self.problem
@@ -582,33 +611,47 @@ class _Summary:
         return f"{head} and is at most {far} from the best ({sure})."
 
     def _interval_apart(self) -> str:
-        """Return by how much the two arms left differ at most, where a certified ratio bounds that."""
-        result, problem, handicap = self.result, self.problem, self.problem.handicap
-        subject = result.leader
-        if handicap is not None:  # a gate is about the arm that may be worse
-            subject = next(arm for arm in problem.arms if arm != handicap.arm)
-        left = [arm for arm in result.candidates if arm != subject]
-        unclear = problem.contamination is None or problem.target == "share" or getattr(result, "coarse", None)
-        if unclear or len(left) != 1 or subject is None:
+        """Return by how much the leader and the other arms left differ at most, where a ratio bounds that."""
+        result, problem, leader = self.result, self.problem, self.result.leader
+        left = [arm for arm in result.candidates if arm != leader]
+        most = _MAX_RIVALS if problem.target == "wins" else 1
+        if leader is None or not 0 < len(left) <= most:
             return ""
-        ratio = next((r for r in ratios(result, subject) if r.arm == left[0]), None)
-        if ratio is None or not (0 < ratio.low <= 1 <= ratio.high < math.inf):
+        said = [self._between_arms(leader, arm) for arm in left]
+        if not all(said):
+            return ""
+        alike = said[0].partition(" is ")[0] + " is "
+        return f"{join([said[0], *(x.removeprefix(alike) for x in said[1:])])} ({self.sure})."
+
+    def _between_arms(self, subject: str, rival: str) -> str:
+        """Return by how much one arm is better or worse than another at most, or "" if nothing bounds that."""
+        result, problem = self.result, self.problem
+        if problem.contamination is None or problem.target == "share" or getattr(result, "coarse", None):
+            return ""
+        ratio = next((r for r in ratios(result, subject) if r.arm == rival), None)
+        if ratio is None or not 0 < ratio.low <= ratio.high < math.inf:
             return ""
         if not self.voice.better and max(ratio.high, 1 / ratio.low) >= 2:
             return ""  # no word for it that is shorter than both intervals
-        return f"{self._between(ratio)} ({self.sure})."
+        return self._between(ratio)
 
     def _between(self, ratio: Ratio) -> str:
-        """Return the leader's advantage, from most to least, rounded outward."""
+        """Return how far one arm is ahead of another or behind it, rounded outward."""
         least, most = (ratio.low, ratio.high) if self.problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
-        leader, rival, much, little = name_of(ratio.reference), name_of(ratio.arm), excess(most), excess(1 / least)
-        if self.voice.better:
-            return f"{leader} is between {much} {self.voice.better} and {little} {self.voice.worse} than {rival}"
-        above, below = ("below", "above") if self.problem.goal == "min" else ("above", "below")
-        limits = f"between {much} {above} and {little} {below}"
-        if self.problem.rounds:
-            return f"{leader} is {limits} {rival}"
-        return f"the {target_name(self.problem)} of {leader} is {limits} that of {rival}"
+        ahead, behind, than = self.voice.better, self.voice.worse, " than"
+        if not ahead:
+            ahead, behind = ("below", "above") if self.problem.goal == "min" else ("above", "below")
+            than = ""
+        if least > 1:
+            limits = f"between {excess(least, ROUND_FLOOR)} and {excess(most)} {ahead}"
+        elif most < 1:
+            limits = f"between {excess(1 / most, ROUND_FLOOR)} and {excess(1 / least)} {behind}"
+        else:
+            limits = f"between {excess(most)} {ahead} and {excess(1 / least)} {behind}"
+        one, other = name_of(ratio.reference), name_of(ratio.arm)
+        if self.problem.rounds or than:
+            return f"{one} is {limits}{than} {other}"
+        return f"the {target_name(self.problem)} of {one} is {limits} that of {other}"
 
     def _would_decide(self) -> list[str]:
         """Return which eps, or how many readings, would decide."""
@@ -697,19 +740,19 @@ def seconds(elapsed: float) -> str:
     return f"{number(float(f'{elapsed:.2g}'))} s" if elapsed < 600 else f"{count(round(elapsed / 60))} min"
 
 
-def excess(x: float) -> str:
-    """Return how far a factor is above 1, rounded up: in percent, or as a factor from 2 on."""
+def excess(x: float, rounding: str = ROUND_CEILING) -> str:
+    """Return how far a factor is above 1: in percent, or as a factor from 2 on."""
     if x >= 2:
-        return f"{factor(x, ROUND_CEILING)}x"
-    return percent(x - 1, ROUND_CEILING, 2)
+        return f"{factor(x, rounding)}x"
+    return percent(x - 1, rounding, 2)
 
 
 def _failures(result: Result) -> Iterator[str]:
     """Say how many scores of each arm are missing, and why (the first reason)."""
     for arm, kinds in (result.conditions or {}).get("failures", {}).items():
         why = printable(next(iter(kinds)))
-        worst = "counts as the worst score" if sum(kinds.values()) == 1 else "count as the worst score"
-        yield f"{name_of(arm)} failed on {plural(sum(kinds.values()), 'item')} ({why}), which {worst}."
+        items = plural(sum(kinds.values()), "item")
+        yield f"{name_of(arm)} failed on {items} ({why}): missing, counted at the worst."
 
 
 def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
@@ -1127,39 +1170,6 @@ def audit(found: Audit) -> str:
     return f"{bound} What is certified with this bound is {wrong}."
 
 
-# Gates
-
-
-def gate(result: Result, baseline: str, worse: Sequence[str], voice: Voice = PLAIN, *, final: bool = False) -> str:
-    """Return the verdict of a gate, which begins with PASS, FAIL or UNSURE.
-
-    Parameters
-    ----------
-    worse
-        Arms certified to be worse than the baseline.
-    final
-        More readings would not show that an arm is worse.
-    """
-    handicap, base = result.problem.handicap, name_of(baseline)
-    others = [arm for arm in result.problem.arms if arm != baseline]
-    much = "" if handicap is None else f" by more than {amount(handicap.tolerance, voice.unit)}"
-    if result.status is Status.DOUBTFUL:
-        return "UNSURE: the readings contradict an assumption, so nothing is certified."
-    if is_meaningless(result):
-        return f"UNSURE: a tolerance in percent needs positive readings; pass it in the unit of those of {base}."
-    if worse:
-        return f"FAIL: {names(worse)} {_are(worse)} worse than {base}{much}."
-    if not result.answered:
-        sure = confidence(result.problem)
-        no_use = f"; more {voice.reading}s would not show it ({sure} sure, if they keep behaving the same)" * final
-        question = f"whether {names(others, 'or')} {_are(others[:1])} worse than {base}{much}"
-        cut = f" --timeout ends runs before they can be that much worse than {base}: raise it." * is_hidden(result)
-        return f"UNSURE: {question} is not shown{no_use}.{cut}"
-    if len(others) == 1 and result.status is Status.TOLERABLE:
-        return f"PASS: {name_of(others[0])} is not worse than {base}{much}."
-    return f"PASS: no {voice.arm} is shown to be worse than {base}{much}."
-
-
 # Suites
 
 SUITE_ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguishable", "better", "not worse")
@@ -1171,18 +1181,24 @@ def suite_headline(result: SuiteResult) -> str:
     said = _suite_headline(result)
     if not result.suite.gate:
         return said
-    verdict = "FAIL" if result.failed else "PASS" if result.status == "decided" else "UNSURE"
-    return f"{verdict}: {said[0].lower()}{said[1:]}"
+    return f"{suite_verdict(result)}: {said[0].lower()}{said[1:]}"
+
+
+def suite_verdict(result: SuiteResult) -> str:
+    """Return the verdict of a suite that is a gate."""
+    if result.status == "doubtful":
+        return "UNSURE"
+    return "FAIL" if result.failed else "PASS" if result.status == "decided" else "UNSURE"
 
 
 def _suite_headline(result: SuiteResult) -> str:
     reference, much = name_of(result.suite.reference), _suite_tolerance(result)
     if not result.compared:
         return "No metric was compared"
-    if worse := result.named("worse"):
-        return f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} worse than in {reference}{much}"
     if doubtful := result.named("doubtful"):
         return f"{count(len(doubtful))} of {_comparisons(result)} {_are(doubtful)} doubtful"
+    if worse := result.named("worse"):
+        return f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} worse than in {reference}{much}"
     if left := [*result.named("open"), *result.named("indistinguishable")]:
         return f"No metric is shown to be worse than in {reference}{much}; {count(len(left))} open"
     return f"No metric is worse than in {reference}{much}"
@@ -1205,7 +1221,13 @@ def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
     arm
         What an arm is called.
     """
-    parts = (" ".join(_suite_answer(result, arm)), _suite_support(result), _suite_effort(result, arm))
+    verdict = f"{suite_headline(result)}." if result.suite.gate else ""
+    parts = (
+        verdict,
+        " ".join(_suite_answer(result, arm)),
+        _suite_support(result, arm),
+        _suite_effort(result, arm),
+    )
     return "\n".join(filter(None, (*parts, " ".join(suite_notes(result)))))
 
 
@@ -1254,21 +1276,21 @@ def metric_name(result: SuiteResult, one: Compared) -> str:
     return f"{one.metric} of {one.arm}" if len(result.suite.others) > 1 else one.metric
 
 
-def _suite_support(result: SuiteResult) -> str:
+def _suite_support(result: SuiteResult, arm: str) -> str:
     problem = result.suite.problem
     if not any(result.named(kind) for kind in ("worse", "better", "not worse")):
         return ""
-    assumption = (
-        "bad runs do not change which arm wins more rounds"
-        if problem.contamination is None
-        else assuming(problem.contamination, "run")
-    )
+    basis = f"for any load that treats the {arm}s alike: runs were side by side in random order"
+    if problem.contamination is None:
+        basis = f"assuming bad runs do not change which {arm} wins more rounds"
+    elif not problem.is_blind:
+        basis = f"assuming {assuming(problem.contamination, 'run')}"
     if result.suite.fdr:
         mean = percent(problem.error, ROUND_CEILING)
-        return f"On average at most {mean} of the metrics named worse or better are not, assuming {assumption}."
+        return f"On average at most {mean} of the metrics named worse or better are not, {basis}."
     # that more rounds would not tell is a separate statement (extensions D4)
     what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
-    return f"{confidence(problem)} sure of {what}, assuming {assumption}."
+    return f"{confidence(problem)} sure of {what}, {basis}."
 
 
 def _suite_effort(result: SuiteResult, arm: str) -> str:

@@ -60,10 +60,6 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _STUDY = "/studies/{study:str}"
-_LIST = (
-    "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < %s OR (at = %s AND study < %s)) "
-    "ORDER BY at DESC, study DESC LIMIT %s"
-)
 
 
 class Service:
@@ -173,8 +169,7 @@ def list_studies(
     if grant.study is not None:
         row = service.database.row(grant.study, 0)
         return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
-    at, name = _parse_cursor(before)
-    rows = service.database.execute(_LIST, (at, at, name, _PAGE_STUDIES + 1))
+    rows = service.database.studies(_PAGE_STUDIES + 1, _parse_cursor(before))
     last = rows[_PAGE_STUDIES - 1] if len(rows) > _PAGE_STUDIES else None
     more = None if last is None else f"/studies?before={last[1]!r}_{quote(last[0])}"
     return models.Page([_summarize(service.studies, *row) for row in rows[:_PAGE_STUDIES]], more)

@@ -22,7 +22,7 @@ from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
 from truearm.problem import Pull, as_number, check_count, check_positive
 from truearm.service.defining import Definition, define
-from truearm.store import Row, check_chain, first_digest, to_columns
+from truearm.store import first_digest, from_text, next_digest
 from truearm.study import Study
 
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
@@ -215,16 +215,19 @@ class Client:
     def replayed(self) -> Study:
         """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
         pages = list(self._pages())
-        text = pages[0]["definition"]
-        definition = json.loads(text)
-        if definition["service"]["passive"]:
+        digest, events = first_digest(pages[0]["definition"]), []
+        if json.loads(pages[0]["definition"])["service"]["passive"]:
             msg = f"study {self.name!r} is passive and has no pulls to replay; its report has result and readings"
             raise ProtocolError(msg, "study", self.name)
-        rows = [_row(event) for page in pages for event in page["events"]]
-        check_chain(rows, 0, first_digest(text), f"study {self.name!r}")
-        study = Study.replay(definition, ())
-        study.follow(to_columns(rows, study.problem.arms))
-        return study
+        for event in (event for page in pages for event in page["events"]):
+            notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
+            row = [event["kind"], event["ticket"], event["arm"], event["draw"], event["value"], notes]
+            digest = next_digest(digest, (event["position"], *row))
+            if digest.hex() != event["digest"]:
+                msg = f"event {event['position']} of {self.name!r} does not fit its digest; the log was changed"
+                raise ProtocolError(msg)
+            events.append(from_text(row))
+        return Study.replay(json.loads(pages[0]["definition"]), events)
 
     def _pages(self) -> Iterator[dict[str, Any]]:
         since: int | None = 0
@@ -265,12 +268,6 @@ class Client:
             reason = getattr(error, "reason", None) or error
             msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
             raise ServiceError(msg) from error
-
-
-def _row(event: dict[str, Any]) -> Row:
-    """Return an event of the log as the row that its digest covers."""
-    notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
-    return Row(**event | {"notes": notes, "digest": bytes.fromhex(event["digest"])})
 
 
 def _retries(patience: float) -> urllib3.Retry:

@@ -23,6 +23,7 @@ from truearm.problem import Contamination, Problem, Pull, check_adversary, check
 from truearm.service import models
 from truearm.service.settings import Limits
 from truearm.store import (
+    DEFINITION,
     Database,
     Row,
     StoreError,
@@ -31,7 +32,6 @@ from truearm.store import (
     check_chain,
     check_text,
     first_digest,
-    first_row,
     parse_json,
     to_columns,
     to_json,
@@ -43,7 +43,6 @@ GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
 _MAX_NAMED = 10  # arms in a message
 _CHUNK_ROWS = 20_000
-_KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
 
 Answer = TypeVar("Answer")
 
@@ -162,11 +161,11 @@ class Studies:
         with self.database.write(name) as transaction:
             known = next(iter(transaction.rows(-1, 1)), None)
             if known is None:
-                count = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0]
-                if count >= self.limits.studies:
+                if transaction.count_studies() >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
                     raise Conflict(msg)
-                transaction.append([first_row(text)])
+                row = Row(0, DEFINITION, None, None, None, None, text, first_digest(text), None, time.time())
+                transaction.append([row])
         if known is not None and known.notes != text:
             msg = f"id {name!r} is the name of another study; choose another one"
             raise Conflict(msg, "id", name)
@@ -254,8 +253,8 @@ class Studies:
                 raise Conflict(msg, "study", name)
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
             with self._writing(hosted) as transaction:
-                if known := transaction.execute(_KEY, (name, key)).fetchone():
-                    _check_same(key, transaction.rows(known[0] - len(texts) - 2, len(texts) + 1), texts)
+                if (known := transaction.rows_before_key(key, len(texts))) is not None:
+                    _check_same(key, known, texts)
                     return models.Added(0, hosted.position)
                 rows = chain(texts, hosted.position, hosted.digest)
                 rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)

@@ -13,12 +13,6 @@ from truearm.store import Database
 
 _COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 _PART_ROWS = 5000
-_READINGS = (  # in order of issue; the first condition is that of an index
-    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
-    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
-    "AND issued.kind IN ('issued', 'counted') WHERE told.study = %s AND told.kind IN ('told', 'released') "
-    "AND told.kind = 'told' AND told.ticket > %s AND told.position <= %s ORDER BY told.ticket LIMIT %s"
-)
 Reading = tuple[int | None, str | None, int | None, float, str | None, float]
 """Ticket, arm, draw, value, worker and time."""
 
@@ -34,7 +28,7 @@ def readings(database: Database, study: str, upto: int, *, passive: bool) -> Ite
 
 def _active(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
     ticket = -1
-    while rows := database.execute(_READINGS, (study, ticket, upto, _PART_ROWS)):
+    while rows := database.readings(study, ticket, upto, _PART_ROWS):
         yield rows
         ticket = rows[-1][0]
 

@@ -46,21 +46,8 @@ def create_token(database: Database, role: str, study: str | None = None) -> str
         msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
         raise InvalidArgument(msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
-    with database.write("") as transaction:
-        transaction.execute(statement, (name, _digest(secret), role, study, time.time()))
+    database.add_token(name, _digest(secret), role, study)
     return f"ta_{name}_{secret}"
-
-
-def remove_token(database: Database, name: str) -> bool:
-    """Delete a token; return False if there was none."""
-    with database.write("") as transaction:
-        return bool(transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)).rowcount)
-
-
-def list_tokens(database: Database) -> list[tuple[str, bytes, str, str | None]]:
-    """Return name, digest, role and study of all tokens."""
-    return database.execute("SELECT id, digest, role, study FROM truearm_token ORDER BY at")
 
 
 def _digest(secret: str) -> bytes:
@@ -91,8 +78,8 @@ class Tokens:
 
     def read(self) -> None:
         """Read them from the database."""
-        rows = list_tokens(self._database)
-        self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study in rows}
+        rows = self._database.tokens()
+        self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
         self.required = self.required or bool(rows)
         self._read_at = time.monotonic()
 

@@ -33,7 +33,8 @@ function slide() {
     const world = view.adversaries[adversary()];
     const cells = view.intervals[world.intervals][at];
     const sentence = world.sentences[world.sentence[at]];
-    rows.forEach((row, arm) => {
+    rows.forEach((row) => {
+      const arm = Number(row.dataset.arm);
       const [where, ...ends] = cells[arm];
       const isSettled = world.points[arm] !== null && eps <= world.points[arm];
       const isBest = arm === view.leader && sentence.decided;

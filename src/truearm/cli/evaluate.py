@@ -1,0 +1,195 @@
+"""`truearm evaluate`: which of several commands has the highest mean score on a list of items."""
+
+import csv
+import json
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truearm.claims.result import Analysis, Result
+from truearm.cli import edge, options
+from truearm.cli.analyze import told
+from truearm.cli.gates import exit_code
+from truearm.cli.screen import Screen
+from truearm.commands.command import Command, needs_shell
+from truearm.commands.measure import Conditions, measure
+from truearm.commands.signals import interruptible
+from truearm.errors import CommandFailed, InvalidArgument, printable
+from truearm.evaluation import evaluate
+from truearm.report import tables, words
+from truearm.report.export import document, json_text
+
+ITEM = "{item}"
+_TABLES = {".csv": ",", ".tsv": "\t"}
+
+
+@click.command("evaluate", context_settings={"max_content_width": 100})
+@click.option(
+    "--items",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The items: one per line, or per row of a .csv or .tsv file.",
+)
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    required=True,
+    metavar="NAME=COMMAND",
+    help="A command that prints the score of an item on its last line; repeatable. {item} is replaced by the "
+    "item, as one argument; without {item} the command reads it from standard input.",
+)
+@options.shared("score_range", "goal", "delta", "evaluate_contamination", "tolerance")
+@click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
+@click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
+@click.option("-M", "--max-items", type=options.Whole(1), help="End after this many items.")
+@click.option("--workers", type=options.Whole(1), help="Commands to run at once; one for each arm by default.")
+@click.option("--timeout", type=options.DURATION, help="Kill a command after this many seconds: a failure.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["missing", "stop"]),
+    default="missing",
+    show_default=True,
+    help="Count the score of a command that fails as missing, at its worst, or stop.",
+)
+@click.option("--seed", type=options.Whole(0), help="Fixes the order of the items; random by default.")
+@click.option(
+    "--store",
+    type=options.NewFile(dir_okay=False),
+    metavar="FILE",
+    help="Log every score there; the same command continues after a crash, and scores no item twice.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@options.shared("json", "export_html")
+def evaluate_command(
+    *,
+    path: str,
+    arms: tuple[str, ...],
+    timeout: float | None,
+    quiet: bool,
+    as_json: bool,
+    html: str | None,
+    **chosen: Any,  # noqa: ANN401 - the options of `evaluate`
+) -> None:
+    """Find the command with the highest mean score on a list of items, from a part of the items.
+
+    \b
+    truearm evaluate --items questions.jsonl --arm 'a=./ask model-a {item}' --arm 'b=./ask model-b {item}'
+    truearm evaluate --items tasks.csv --arm 'old=./run old' --arm 'new=./run new' --store run.db
+
+    Items are drawn in random order; every command scores the same items, and those that lost are dropped. A row of
+    a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh
+    {item}. Scores lie in --score-range, 0 to 1 by default. Ends with 0 if it is decided, with 3 if not.
+    """  # noqa: D301 - click wants the control character
+    chosen["score_range"] = chosen["score_range"] or (0.0, 1.0)
+    chosen["goal"] = chosen["goal"] or "max"
+    scorers = _scorers(arms, timeout)
+    with interruptible():
+        result = evaluate(scorers, read_items(path), progress=not quiet, **chosen)
+    readings = result.readings or {}
+    click.echo(json_text(document(result, readings)) if as_json else _text(result))
+    exports = edge.Exports()
+    if html is not None:
+        from truearm.report.pages import page
+
+        with exports.writing(html):
+            edge.write(html, page(result, readings))
+    sys.exit(exports.code(exit_code(result)))
+
+
+def read_items(path: str) -> list[str]:
+    """Return the items of a file as text."""
+    kind = Path(path).suffix.lower()
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        msg = f"{path!r} is not UTF-8; convert it, such as with iconv"
+        raise InvalidArgument(msg, "items", path) from None
+    if "\0" in text:
+        msg = f"{path!r} contains a NUL character, which no argument may; remove it"
+        raise InvalidArgument(msg, "items", path)
+    if kind in _TABLES:
+        rows = csv.DictReader(text.splitlines(keepends=True), delimiter=_TABLES[kind], restkey="", restval="")
+        return [next(iter(row.values())) if len(row) == 1 else json.dumps(row, ensure_ascii=False) for row in rows]
+    lines = [line.strip("\r") for line in text.split("\n") if line.strip()]
+    return [_decode(line, path) for line in lines] if kind in (".jsonl", ".ndjson") else lines
+
+
+def _decode(line: str, path: str) -> str:
+    """Return a line of JSON, or the text if it is a JSON string."""
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        msg = f"a line of {path!r} is not JSON ({error}): {printable(line):.60}; use .txt for lines of text"
+        raise InvalidArgument(msg, "items", path) from None
+    return value if isinstance(value, str) else line
+
+
+@dataclass(frozen=True, slots=True)
+class _Scorer:
+    """A command that prints the score of an item."""
+
+    words: tuple[str, ...]
+    conditions: Conditions
+
+    def __call__(self, item: str) -> float:
+        command = Command(shlex.join(word.replace(ITEM, item) for word in self.words), shell="none")
+        if any(ITEM in word for word in self.words):
+            return self._run(command, self.conditions)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write(item)
+            file.flush()
+            return self._run(command, replace(self.conditions, input=file.name))
+
+    def _run(self, command: Command, conditions: Conditions) -> float:
+        try:
+            found = measure(command, "stdout", conditions)
+        except (
+            CommandFailed
+        ) as error:  # without the item in the message, so that equal failures are counted together
+            last = error.stderr_tail.strip().rpartition("\n")[2]
+            why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
+            why = why if error.exit_code else "it printed no number on its last line"
+            raise CommandFailed(why, command=error.command, exit_code=error.exit_code) from None
+        if found.run.timed_out:
+            msg = f"killed after {conditions.timeout:g} seconds"
+            raise TimeoutError(msg)
+        return found.value
+
+
+def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]:
+    scorers: dict[str, _Scorer] = {}
+    for arm in arms:
+        name, equals, text = arm.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"
+            raise InvalidArgument(msg, "arm", arm)
+        if name in scorers:
+            msg = f"two arms are called {name!r}; give each its own name"
+            raise InvalidArgument(msg, "arm", name)
+        if needs_shell(text):
+            msg = f"arm {name!r} needs a shell, and commands run without one; write sh -c '...\"$1\"...' sh {ITEM}"
+            raise InvalidArgument(msg, "arm", text)
+        parts = tuple(shlex.split(text))
+        filled = [word.replace(ITEM, "x") for word in parts if ITEM in word]
+        if ITEM in parts[0] or any(shlex.quote(word) != word for word in filled):
+            msg = f"{ITEM} in {text!r} would become code; make it a word of its own, after the program"
+            raise InvalidArgument(msg, "arm", text)
+        scorers[name] = _Scorer(parts, Conditions(timeout=timeout))
+    return scorers
+
+
+def _text(result: Result) -> str:
+    """Return the answer and the table of arms."""
+    if isinstance(result, Analysis):
+        return told(result)
+    screen, voice = Screen.here(), words.PLAIN._replace(options=True)
+    lines = "\n".join(map(screen.wrap, words.lines(result, voice=voice)))
+    return f"{lines}\n\n{tables.table(tables.arm_rows(result, voice), screen.width if screen.terminal else None)}"
