@@ -42,11 +42,21 @@ def run_python(source, names, path):
     assert not told, "".join(told)
 
 
+def shortened(line):
+    """Return the same command with less time: what it finds does not matter where nothing is printed below it."""
+    line = re.sub(r"--max-time \w+", "--max-time 0.3", line.split("  #")[0].rstrip())
+    if "--max-time" not in line:
+        line = re.sub("truearm (race|time)", r"\g<0> --max-time 0.3", line)
+    line = re.sub(r" --replications \d+", "", line)
+    return re.sub(r"simulate (G5|D2)", r"\g<0> --replications 1", line)
+
+
 def run_console(source, folder):
     """Run the lines after `$` in one shell; what each prints must be what stands below it, if anything does."""
     steps = [step.partition("\n") for step in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]]
     end = "--end of a command--"
-    script = "\n".join(f"{command}\necho; echo '{end}'" for command, _, _ in steps)
+    lines = [command if expected.strip() else shortened(command) for command, _, expected in steps]
+    script = "\n".join(f"{line}\necho; echo '{end}'" for line in lines)
     surroundings = {
         **os.environ,
         "COLUMNS": "80",

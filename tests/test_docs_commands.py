@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from entry import truearm
 from service.serving import Server
-from test_docs import DOCS, blocks
+from test_docs import DOCS, blocks, shortened
 
 PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start", "suites", "team")
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
@@ -40,15 +40,6 @@ def lines(page):
     shown = [text for kind, text in blocks(DOCS / f"{page}.md") if kind in ("", "sh")]
     whole = (line.removeprefix("$ ") for text in shown for line in text.replace("\\\n", " ").splitlines())
     return [line for line in whole if ENDS.match(line) and not APART.search(line)]
-
-
-def shortened(line):
-    """Return the same command with less time: what it finds does not matter here."""
-    line = re.sub(r"--max-time \w+", "--max-time 0.3", line.split("  #")[0].rstrip())
-    if "--max-time" not in line:
-        line = re.sub("truearm (race|time)", r"\g<0> --max-time 0.3", line)
-    line = re.sub(r" --replications \d+", "", line)
-    return re.sub(r"simulate (G5|D2)", r"\g<0> --replications 1", line)
 
 
 def program(path, words):
