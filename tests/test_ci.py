@@ -118,11 +118,6 @@ def test_a_slower_head_fails_with_summary_annotation_and_artifact(project, runne
     assert "project" not in {path.name.split("-")[0] for path in Path(runner["XDG_CACHE_HOME"]).rglob("*.ready")}
 
 
-def test_options_on_several_lines_are_all_read(project, runner):
-    _, code, judged = raced(project, runner, options="--metric stdout\n--goal min\n")
-    assert (code, judged.returncode) == (1, 1)
-
-
 def test_a_head_that_always_fails_is_a_warning_and_no_quiet_note(project, runner):
     """Failures that are ignored show nothing, so that the gate gives up; that is no good news."""
     (project / "bench.in").write_text("#!/bin/sh\nexit 1\n")
