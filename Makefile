@@ -53,7 +53,7 @@ pytest: $(STAMP)
 
 # the full Monte Carlo runs behind every promised probability
 statistical: $(STAMP)
-	$(BIN)/pytest -n 2 -q -m "statistical or slow"
+	$(BIN)/pytest -n 2 -q --hypothesis-profile full -m "statistical or slow or hypothesis"
 
 # counting on a local Spark cluster of two workers; needs Java
 spark: $(PEERS)

@@ -4,8 +4,9 @@ import signal
 
 from hypothesis import settings
 
-settings.register_profile("house", deadline=None, derandomize=True)
-settings.load_profile("house")
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=300)
+settings.load_profile("quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background: what tests interrupt would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
@@ -200,7 +200,6 @@ def test_a_fixed_design_needs_independent_arms():
         analyze(CLEAR, design="fixed", dependent_arms=True)
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["sequential", "fixed"]))
 def test_no_arm_is_excluded_both_ways(seed, design):
     rng = np.random.default_rng(seed)
@@ -233,7 +232,6 @@ def test_the_best_arm_is_excluded_no_more_often_than_promised(design, adversary)
     assert binomtest(wrong, 100, 0.1, alternative="greater").pvalue > FALSE_ALARM
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.floats(-3, 30), st.sampled_from([pair, fixed_pair]), st.booleans())
 def test_asking_only_whether_it_is_enough_gives_the_same_answer(seed, enough, measure, closed):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import forging
@@ -21,7 +21,6 @@ CERTIFICATE, TAPES = STUDY.certificate, {arm: np.array(tape) for arm, tape in ST
 
 
 @given(st.sampled_from("ABC"), st.data())
-@settings(max_examples=40, deadline=None)
 def test_one_changed_reading_fails(arm, data):
     at = data.draw(st.integers(0, TAPES[arm].size - 1))
     changed = TAPES[arm].copy()
@@ -149,7 +148,6 @@ def test_dates_chosen_after_the_fact_certify_nothing():
     pytest.fail("no dates were found")
 
 
-@settings(max_examples=40)
 @given(
     st.lists(st.one_of(st.none(), st.floats()), max_size=30),
     st.integers(0, 30),

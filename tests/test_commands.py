@@ -3,7 +3,7 @@ import shlex
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.commands.command import SHELL, Command, bind, combinations, scan, share_shell, split_list
@@ -58,7 +58,6 @@ def test_shell_syntax_runs_through_a_shell(line):
     assert Command(line).argv == ("/bin/sh", "-c", line)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text("ab \"'\\#~={}!$*|", max_size=12))
 def test_without_a_shell_the_words_are_those_a_shell_would_make(line):
     try:
@@ -97,7 +96,6 @@ def test_a_value_stays_inside_its_word_without_a_shell(template, value):
 
 
 @pytest.mark.parametrize("template", [t + ";" for t in TEMPLATES])
-@settings(max_examples=25, deadline=None)
 @given(value=VALUES)
 def test_a_value_stays_inside_its_word_in_a_shell(template, value):
     line = bind(template, {"x": value}).text.replace("echo", "printf '%s\\0'", 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, reject, settings
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import truearm as ta
@@ -101,7 +101,6 @@ ways = st.sampled_from([(4, 1 << 21, 2), (64, 40, 4), (1 << 13, 1 << 21, 256), (
 
 
 @given(worlds(), options, ways)
-@settings(max_examples=12, deadline=None)
 @example({"A": np.full(60, 1.5), "B": np.full(60, 1.2)}, {"pairs": True}, (1, 1 << 21, 2))
 @example({"A": np.repeat([5e-324, 1e-310, 2.0], 60), "B": np.repeat([0.0, 5e-324, 1e-323], 60)}, {}, (3, 0, 2))
 def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
@@ -111,7 +110,6 @@ def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
 
 @pytest.mark.slow
 @given(worlds(), options, ways)
-@settings(max_examples=600, deadline=None)
 def test_counts_decide_as_the_readings_do_in_many_worlds(tapes, asked, sizes):
     check_decision(tapes, asked, sizes)
 
@@ -138,7 +136,6 @@ readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)
 
 
 @given(readings, readings, st.lists(st.floats(allow_nan=False), max_size=6), st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_the_evidence_is_within_its_bracket(better, worse, edges, closed, fixed):
     """Whatever the edges, bounds from counts are on both sides of the evidence (extensions 4.1)."""
     table = count_tapes({"A": better, "B": worse}, edges=edges)
@@ -162,7 +159,6 @@ def test_one_value_per_arm_in_a_bucket_is_not_one_value_in_all():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200), st.integers(1, 64))
-@settings(max_examples=60, deadline=None)
 def test_a_ruler_puts_readings_between_its_edges(values, parts):
     x = np.array(values)
     ruler = Ruler.of(x, np.ones(x.size), parts)

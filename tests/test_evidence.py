@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import vectors
@@ -158,7 +158,6 @@ def definition(judged, whole, legs, cut, k):
     return own + np.logaddexp(math.log(0.95) + follow, math.log(0.05 / (k - 1)) + log_m(*whole))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data(), st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 40]))
 def test_the_infimum_is_that_over_all_cuts(data, seed, coarse):
     """Every value that occurs, and every gap between two, is a cut (evidence T5, section 11)."""
@@ -218,7 +217,6 @@ some_levels = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(readings, readings, some_levels, st.booleans())
 def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, levels, closed):
     better, worse = Sample.of([*x, math.nan]), Sample.of([*y, math.nan, math.nan])
@@ -226,7 +224,6 @@ def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, levels, closed):
     assert found == pytest.approx(scanned(better, worse, levels, closed), abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, readings, st.floats(0.01, 0.45))
 def test_evidence_falls_with_contamination_where_it_counts(x, y, eps):
     better, worse = Sample.of(x), Sample.of(y)
@@ -237,7 +234,6 @@ def test_evidence_falls_with_contamination_where_it_counts(x, y, eps):
     assert malicious <= max(oblivious, 0.0) + 1e-9
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, readings, st.integers(1, 20), st.integers(1, 20))
 def test_a_pending_pull_never_adds_evidence(x, y, i, j):
     better, worse = Sample.of(x), Sample.of(y)

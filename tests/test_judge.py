@@ -71,7 +71,6 @@ def holed(draw, values, k):
     return tapes
 
 
-@settings(max_examples=60, deadline=None)
 @given(holed(integers, 2), promises, st.booleans(), designs)
 def test_missing_readings_at_their_worst_are_the_least_evidence_of_all_completions(tapes, options, closed, design):
     """T8a: for every assignment of values the evidence is at least this, and for one of them it is this."""
@@ -84,7 +83,6 @@ def test_missing_readings_at_their_worst_are_the_least_evidence_of_all_completio
     assert found == pytest.approx(min(each), abs=1e-9)
 
 
-@settings(max_examples=80, deadline=None)
 @given(holed(integers, 3), st.data(), st.sampled_from(["max", "min"]))
 def test_pulls_that_are_out_never_add_to_pooled_evidence(tapes, data, goal):
     """T5: whatever they will say, also if an arm was followed only after they went out."""
@@ -108,7 +106,6 @@ def test_a_pull_out_when_its_arm_began_to_lead_counts_for_neither_end():
     assert out < min(t.log_value for t in told)
 
 
-@settings(max_examples=60, deadline=None)
 @given(holed(integers, 2), promises, st.booleans(), designs)
 def test_censored_readings_are_the_least_evidence_of_all_orders_beyond_the_limit(tapes, options, closed, design):
     """T8c: time-outs of either arm may stand in any order, all of them worse than every value."""
@@ -268,7 +265,6 @@ def meetings(judge, *, relative):
     return np.unique([abs(a - b) for a, b in pairs])
 
 
-@settings(max_examples=80, deadline=None)
 @given(ordered_tapes(2), promises, st.booleans(), designs)
 def test_the_margin_of_a_pair_is_the_last_shift_that_holds(tapes, options, relative, design):
     """Evidence falls in steps where a reading of one arm meets one of the other: all steps are tried."""
@@ -288,7 +284,6 @@ def test_the_margin_of_a_pair_is_the_last_shift_that_holds(tapes, options, relat
         assert holds(judge, 1, found * (1 - 1e-9), relative=relative)
 
 
-@settings(max_examples=60, deadline=None)
 @given(ordered_tapes(3), st.data(), st.booleans(), st.sampled_from(["max", "min"]))
 def test_a_pooled_margin_holds_with_all_rivals_made_worse(tapes, data, relative, goal):
     problem, tapes = problem_for(3, contamination=0.05, delta=0.3, goal=goal), in_units_of(goal, tapes)
@@ -301,7 +296,6 @@ def test_a_pooled_margin_holds_with_all_rivals_made_worse(tapes, data, relative,
         assert holds(judge, 2, found * (1 - 1e-6), relative=relative)
 
 
-@settings(max_examples=100, deadline=None)
 @given(ordered_tapes(2), st.booleans(), st.sampled_from(["max", "min"]), st.data())
 def test_a_margin_over_an_arm_that_times_out_holds_for_every_time_it_would_have_taken(tapes, relative, goal, data):
     problem, tapes = problem_for(delta=0.3, goal=goal), in_units_of(goal, tapes)

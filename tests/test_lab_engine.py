@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
@@ -157,13 +157,11 @@ def assert_same_on_odd_tapes(policy, drawn_tapes, options, max_pulls):
     assert_same(policy, problem, tapes, max_pulls)
 
 
-@settings(max_examples=150, deadline=None)
 @given(odd_tapes, promises, st.sampled_from([0.5, 0.25, 0.9]), st.booleans())
 def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options, quantile, balanced):
     assert_same_on_odd_tapes(TopTwo(balanced=balanced), drawn_tapes, {**options, "quantile": quantile}, 300)
 
 
-@settings(max_examples=30, deadline=None)
 @given(odd_tapes, promises)
 def test_toptwo_agrees_on_ties_between_dependent_arms(drawn_tapes, options):
     assert_same_on_odd_tapes(TopTwo(), drawn_tapes, {**options, "dependent_arms": True}, 300)

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -159,7 +159,6 @@ def test_laws_without_atoms_agree_with_linear_programming(law, gaps):
 gaps = st.lists(st.floats(0.2, 3.0), min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
 @given(gaps, st.sampled_from([families.gaussian(), families.cauchy(), families.laplace()]))
 def test_the_optimal_shares_balance_the_rivals(gaps, law):
     one = lab.translations(law, gaps)
@@ -170,7 +169,6 @@ def test_the_optimal_shares_balance_the_rivals(gaps, law):
         assert cheapest * found.time == pytest.approx(1, rel=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
 @given(gaps, st.floats(0.0, 0.04), st.floats(0.041, 0.1))
 def test_limits_grow_with_contamination_and_with_power(gaps, eps, more):
     one = lab.translations(families.gaussian(), gaps)
@@ -181,7 +179,6 @@ def test_limits_grow_with_contamination_and_with_power(gaps, eps, more):
     assert lab.limit(one, lab.worst(one, more, "malicious")).time >= times[1] * (1 - 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
 @given(gaps, st.floats(0.2, 5), st.floats(-3, 3))
 def test_limits_do_not_depend_on_the_units(gaps, a, b):
     one = lab.translations(families.gaussian(), gaps)

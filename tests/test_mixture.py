@@ -4,7 +4,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.bounds import mixture, special
@@ -95,7 +95,6 @@ def test_digits_near_underflow_agree():
     assert log_mixture(s, 574, 0.265625) == pytest.approx(wanted, abs=1e-11)
 
 
-@settings(max_examples=200, deadline=None)
 @given(sizes, levels)
 def test_a_failure_never_lowers_and_a_success_never_raises_it(n, p0):
     s = np.arange(n + 1)
@@ -105,7 +104,6 @@ def test_a_failure_never_lowers_and_a_success_never_raises_it(n, p0):
     assert np.all(log_mixture(s + 1, n + 1, p0) <= now + noise)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 500), levels)
 def test_it_is_a_martingale_at_its_level_and_starts_at_one(n, p0):
     s = np.arange(n + 1)
@@ -115,7 +113,6 @@ def test_it_is_a_martingale_at_its_level_and_starts_at_one(n, p0):
     assert float(log_mixture(0, 0, p0)) == pytest.approx(0.0, abs=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 300), levels, st.floats(0.0, 0.99))
 def test_above_its_level_it_falls_on_average(n, p0, above):
     p = p0 + (1 - p0) * above
@@ -124,7 +121,6 @@ def test_above_its_level_it_falls_on_average(n, p0, above):
     assert np.all(np.logaddexp(np.log(p) + up, np.log1p(-p) + stay) <= log_mixture(s, n, p0) + 1e-9)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 2000), st.floats(0.02, 0.98), st.floats(0.001, 0.999), st.data())
 def test_where_it_is_evidence_it_falls_with_a_lower_level(n, p0, factor, data):
     s = data.draw(st.integers(0, n))

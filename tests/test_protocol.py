@@ -279,7 +279,7 @@ class Machine(RuleBasedStateMachine):
 
 SETTINGS = {"suppress_health_check": list(HealthCheck), "phases": [Phase.generate]}  # making small takes minutes
 TestProtocol = Machine.TestCase
-TestProtocol.settings = settings(max_examples=150, stateful_step_count=25, **SETTINGS)
+TestProtocol.settings = settings(max_examples=60, stateful_step_count=25, **SETTINGS)
 
 
 class Long(Machine):

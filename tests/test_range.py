@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import truearm as ta
@@ -22,7 +22,6 @@ from truearm.problem import Handicap, Interval, Problem, Tolerance
 values = st.one_of(st.integers(-20, 20).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(values, max_size=40), st.lists(values, max_size=40))
 def test_outside_counts_in_n_and_on_neither_side(first, second):
     plausible = Interval(-5.0, 7.0)

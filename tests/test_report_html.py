@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
@@ -124,7 +124,6 @@ def test_readings_of_another_study_are_refused(study):
         page(study.result, certified(contamination=0.01).readings)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12).filter(str.isprintable), min_size=2, max_size=3, unique=True))
 def test_no_name_becomes_markup(names):
     problem = Problem(arms=tuple(f"</script><b onload=x>{name}" for name in names))

@@ -6,7 +6,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -120,7 +120,6 @@ def test_a_result_goes_to_json_and_comes_back(promises):
 tape = st.lists(st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(tape, min_size=1, max_size=3), st.sampled_from(list(Status)), st.sampled_from([None, 0.0, 0.1]))
 def test_any_readings_go_to_strict_json_and_keep_their_dictionary(tapes, status, eps):
     result = undecided(dict(zip("ABC", tapes, strict=False)), status, contamination=eps)

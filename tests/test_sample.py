@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -75,7 +75,6 @@ def test_quality_of_the_vector(adversary):
     assert curve(1.0) == pytest.approx(expected[adversary], rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, st.floats(0.05, 0.95), deltas)
 def test_without_contamination_it_is_the_classical_binomial_interval(x, q, delta):
     n, sorted_x = len(x), np.sort(x)
@@ -87,14 +86,12 @@ def test_without_contamination_it_is_the_classical_binomial_interval(x, q, delta
     assert quantile_interval(x, quantile=q, delta=delta, contamination=0.0, design="fixed") == wanted
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, st.floats(0.05, 0.95), deltas, declared)
 def test_the_sequential_interval_contains_the_fixed_one(x, q, delta, contamination):
     both = [quantile_interval(x, quantile=q, delta=delta, contamination=contamination, design=d) for d in DESIGNS]
     assert contains(both[1], both[0])
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, st.floats(0, 0.45), deltas, designs)
 def test_a_stronger_adversary_or_more_of_it_widens_the_interval(x, eps, delta, design):
     chain = [
@@ -108,7 +105,6 @@ def test_a_stronger_adversary_or_more_of_it_widens_the_interval(x, eps, delta, d
     assert contains(chain[2], chain[1])
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, deltas, declared, designs)
 def test_a_smaller_delta_widens_every_interval(x, delta, contamination, design):
     for interval in (median_interval, mad_interval):
@@ -118,7 +114,6 @@ def test_a_smaller_delta_widens_every_interval(x, delta, contamination, design):
         assert contains(wide, narrow)
 
 
-@settings(max_examples=100, deadline=None)
 @given(wild, st.floats(0.05, 0.95), declared, designs)
 def test_flipping_the_readings_flips_the_quantile(x, q, contamination, design):
     x = np.array(x, dtype=float)
@@ -127,7 +122,6 @@ def test_flipping_the_readings_flips_the_quantile(x, q, contamination, design):
     assert one == (-two.high, -two.low)
 
 
-@settings(max_examples=100, deadline=None)
 @given(wild, declared, designs)
 def test_partial_sorting_gives_what_sorting_gives(x, contamination, design):
     sample = Sample.of(x)
@@ -139,7 +133,6 @@ def test_partial_sorting_gives_what_sorting_gives(x, contamination, design):
     assert found.estimate == sample.quantile(0.5) or math.isnan(found.estimate)
 
 
-@settings(max_examples=100, deadline=None)
 @given(wild, deltas, designs, st.sampled_from(["oblivious", "malicious"]))
 def test_a_missing_reading_takes_the_side_that_hurts(x, delta, design, adversary):
     how = {"delta": delta, "contamination": Contamination(0.2, adversary), "design": design}
@@ -148,7 +141,6 @@ def test_a_missing_reading_takes_the_side_that_hurts(x, delta, design, adversary
     assert found == (below.low, above.high)
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, st.lists(finite, min_size=1, max_size=6), st.floats(0.05, 0.95), declared, designs)
 def test_intervals_with_missing_readings_contain_those_of_every_completion(x, true, q, contamination, design):
     """Whatever the missing readings would have said, the interval at their worst allows for it (evidence T8)."""
@@ -160,7 +152,6 @@ def test_intervals_with_missing_readings_contain_those_of_every_completion(x, tr
     assert all(at_worst(v) <= known(v) for v in filled)
 
 
-@settings(max_examples=100, deadline=None)
 @given(readings, st.integers(1, 10), st.data())
 def test_a_pending_pull_takes_the_side_that_hurts(x, pending, data):
     n = len(x) + pending
@@ -197,7 +188,6 @@ def brute_force(x, ranks, center):
     return ranked[:, ranks[0] - 1].min(), ranked[:, ranks[1] - 1].max()
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(finite, min_size=1, max_size=25), st.data())
 def test_the_spread_is_the_extreme_over_all_centers(x, data):
     n = len(x)
@@ -207,7 +197,6 @@ def test_the_spread_is_the_extreme_over_all_centers(x, data):
     assert found == pytest.approx(brute_force(sample.values, ranks, sample.between(ranks)), abs=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
 @given(wild, declared, designs)
 def test_infinite_readings_never_turn_into_nan(x, contamination, design):
     found = mad_interval(x, contamination=contamination, design=design)
@@ -222,7 +211,6 @@ def test_the_largest_floats_do_not_overflow():
     assert moments([-1.7e308, 1.7e308]) == Moments(0.0, 1.7e308, 0.0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(finite, min_size=1, max_size=60))
 def test_moments_are_the_averaged_medians(x):
     m1 = np.median(x)
@@ -231,7 +219,6 @@ def test_moments_are_the_averaged_medians(x):
     assert moments(x) == pytest.approx(wanted, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(finite, min_size=1, max_size=200), st.floats(0.05, 0.95), declared, designs)
 def test_the_parts_of_the_identification_add_up(x, q, contamination, design):
     found = identification(x, quantile=q, contamination=contamination, design=design)
@@ -251,7 +238,6 @@ def test_the_contamination_part_is_the_identified_set():
     assert identification(x, quantile=0.1, contamination=Contamination(0.2, "malicious")).contamination.low == -INF
 
 
-@settings(max_examples=100, deadline=None)
 @given(wild, st.floats(-100, 100), declared, designs)
 def test_the_quality_curve_counts_readings_strictly_below(x, at, contamination, design):
     curve = quality_curve(x, contamination=contamination, design=design)
@@ -263,7 +249,6 @@ def test_the_quality_curve_counts_readings_strictly_below(x, at, contamination, 
     assert curve(at) == curve.bounds[below]
 
 
-@settings(max_examples=100, deadline=None)
 @given(wild, st.floats(0.01, 0.99), declared, designs)
 def test_reached_is_the_largest_reading_with_that_share(x, share, contamination, design):
     curve = quality_curve(x, contamination=contamination, design=design)

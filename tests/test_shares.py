@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -107,7 +107,6 @@ def test_the_fixed_design_gives_the_p_values_of_the_vectors():
 # --- definitions, by brute force ------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(counts, counts, trusts, st.sampled_from([-0.1, 0.0, 0.05]))
 def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
     found = least_share(own, bet, trust, shift=shift).log_value
@@ -121,7 +120,6 @@ def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
     assert found >= each.min() - 0.05 - ACCURACY * abs(each.min())  # the grid is coarser than the search
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(counts, min_size=3, max_size=3), st.data())
 def test_pooled_evidence_is_the_least_of_the_portfolio(arms, data):
     """T5 with a share in place of a cut: the leader's whole sample, and what was won and lost from leg to leg."""
@@ -155,7 +153,6 @@ def test_a_leg_is_not_bounded_at_one_end_alone():
     assert each.min() - 0.01 * max(1, abs(each.min())) <= found <= each.min() + 1e-9
 
 
-@settings(max_examples=30, deadline=None)
 @given(counts, counts, st.integers(0, 3), st.integers(0, 3), st.sampled_from([None, 0.0, 0.1]))
 def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, other, first, second, eps):
     """T8a."""
@@ -169,7 +166,6 @@ def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, o
     assert found == pytest.approx(min(e.log_value for e in each), abs=ACCURACY, rel=ACCURACY)
 
 
-@settings(max_examples=20, deadline=None)
 @given(counts, counts)
 def test_a_malicious_adversary_does_with_half_what_another_does_with_all(one, other):
     """Extensions 1.2: the same pairs of levels, so the same infimum."""

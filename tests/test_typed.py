@@ -53,7 +53,7 @@ ta.Client("http://127.0.0.1:8000", "taste").tell("A", 1.0)
 def test_right_programs_pass_and_mistakes_are_found(tmp_path):
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
-    words = ["-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(ROOT / ".mypy_cache")]
+    words = ["-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
     surroundings = {**os.environ, "MYPYPATH": str(ROOT / "src")}
     call = [sys.executable, *words, "right.py", "wrong.py"]
     told = subprocess.run(call, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False).stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -94,7 +94,6 @@ def test_a_unit_whose_median_may_be_a_time_out_is_missing_not_slow():
     assert found.best is None
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(readings, st.integers(-2, 3)), max_size=30), st.sampled_from(["int", "str", "wide"]))
 def test_units_against_a_naive_twin(rows, kind):
     groups: dict[int, list[float]] = {}
@@ -106,7 +105,6 @@ def test_units_against_a_naive_twin(rows, kind):
     assert sizes.tolist() == [len(group) for group in groups.values()]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.integers(0, 10**6), st.integers(0, 3))
 def test_a_missing_reading_never_makes_a_unit_better_or_worse(units_, seed, lost):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import truearm as ta
@@ -193,7 +193,6 @@ def test_one_warning_of_a_kind_is_shown_and_all_with_verbose():
     assert "Warning" not in words.summarize(found, alarms=False)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(min_size=1).filter(lambda name: name not in ("B", "\ud800")))
 @example("it. 95% sure")
 @example("' onload='x\x00\x1b[2J")
@@ -203,7 +202,6 @@ def test_names_stay_on_their_line(name):
     assert name_of(name) in words.summarize(found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.floats(), min_size=1, max_size=30), min_size=1, max_size=4),
     st.sampled_from([None, 0.0, 0.05, MALICIOUS]),
