@@ -2,12 +2,15 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).parent.parent / "docs" / "revisions.md").read_text(encoding="utf-8")
-FIRST, SECOND = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+FIRST, SECOND, BUILDS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def shell(lines, folder, cache):
@@ -30,3 +33,11 @@ def test_the_walk_says_what_the_page_says(tmp_path):
     said = shell(SECOND, tmp_path / "counting", tmp_path / "cache")
     assert "FAIL: working tree is worse than HEAD by more than 2%." in said
     assert said.endswith("exit code 1")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_the_walk_over_random_builds(tmp_path):
+    (tmp_path / "counting").mkdir()
+    said = shell(BUILDS, tmp_path / "counting", tmp_path / "cache")
+    assert "working tree is fastest over random builds: " in said
+    assert re.search(r"\d+ rounds, (\d+) builds, ", said)

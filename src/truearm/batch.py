@@ -39,9 +39,13 @@ class OpenBatch:
         return len(self._queue) or sum(self.wanted)
 
     @property
-    def round_left(self) -> int:
-        """How many pulls of a round that has started are left."""
-        return len(self._queue) % self._sides if self._rounds and self._sides else 0
+    def round_left(self) -> list[int]:
+        """The arms of a round that has started that are left, last first."""
+        return (
+            self._queue[len(self._queue) - len(self._queue) % self._sides :]
+            if self._rounds and self._sides
+            else []
+        )
 
     def open(self, wanted: Sequence[int], budget: int) -> None:
         """Start a batch, cut to a number of pulls in all; in rounds, to whole rounds."""

@@ -124,14 +124,14 @@ class Study:
         return self.log.out
 
     @property
-    def round_left(self) -> int:
-        """How many pulls of a round that has started are not handed out yet."""
-        return self._batch.round_left
+    def round_left(self) -> tuple[str, ...]:
+        """The arms of a round that has started that are not handed out yet."""
+        return tuple(self.problem.arms[arm] for arm in self._batch.round_left)
 
     @property
     def in_round(self) -> bool:
         """Whether a round has started of which a pull is out or not yet handed out."""
-        return self.problem.rounds and (self.log.out > 0 or self.round_left > 0)
+        return self.problem.rounds and (self.log.out > 0 or bool(self.round_left))
 
     @property
     def out(self) -> list[Pull]:

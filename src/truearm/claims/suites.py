@@ -191,6 +191,8 @@ class SuiteResult:
     late: tuple[Seen, ...]
     runs: Runs = field(default_factory=dict, compare=False, repr=False)
     """What everything here was computed from."""
+    conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """How the runs were made, as in `Result`."""
 
     def __str__(self) -> str:
         text: str = show("suite_text", self)

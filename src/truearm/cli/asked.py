@@ -12,6 +12,7 @@ import click
 
 from truearm.claims.suites import Suite
 from truearm.cli.setting import HOOKS, Setting, hooks_for
+from truearm.commands.builds import Builds
 from truearm.commands.command import (
     MAX_COMMANDS,
     Command,
@@ -25,11 +26,14 @@ from truearm.commands.command import (
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Revision
 from truearm.errors import InvalidArgument
+from truearm.evidence import Judge
+from truearm.evidence.wins import least_rounds, win_level_of
 from truearm.policies.toptwo import START
 from truearm.problem import Handicap, Problem, Tolerance
 from truearm.report.numbers import plural
 
 DEFAULT_LIMIT_S = 180.0  # of a race without limits of its own
+DEFAULT_RUNS_PER_BUILD = 5
 _FIXED_STREAMS = ("null", "pipe", "inherit")
 
 
@@ -55,7 +59,7 @@ class Asked(SimpleNamespace):
     @property
     def most(self) -> int | None:
         """How many runs of each command there may be."""
-        return self.runs if self.runs is not None else self.max_runs  # type: ignore[no-any-return]
+        return self.runs or self.max_runs or self.builds  # type: ignore[no-any-return]
 
     @property
     def limit(self) -> float | None:
@@ -92,6 +96,23 @@ _Checks = Iterator[tuple[object, str]]
 
 def _about_revisions(asked: Asked) -> _Checks:
     yield asked.build is not None and not asked.revisions, "--build goes with revisions; name them with --rev"
+    yield asked.builds and not asked.build, "--builds N builds revisions N times; say how with --rev and --build"
+    yield asked.runs_per_build and not asked.builds, "--runs-per-build is the runs of each of --builds N; add it"
+    yield (
+        asked.build and "{seed}" in asked.build and not asked.builds,
+        "{seed} in --build is another one for each of --builds N; add it",
+    )
+    for option, given in (
+        ("-r", asked.runs),
+        ("-M", asked.max_runs),
+        ("-L and -P", asked.parameter_list or asked.parameter_scan),
+        ("--setup and --cleanup", asked.setup or asked.cleanup),
+        ("--quantile, --at-least, --at-most and --control", not asked.rounds),
+    ):
+        yield (
+            asked.builds and given,
+            f"--builds N races revisions in up to N rounds of new builds; remove {option}",
+        )
     yield (
         asked.revisions and not (asked.commands or asked.resume),
         "give the command to run in each revision, after --: truearm race --rev main --rev . -- ./bench",
@@ -230,7 +251,22 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
         at_least=asked.at_least,
         at_most=asked.at_most,
     )
+    if asked.builds:
+        _check_builds(asked.builds, problem, uncounted=asked.metrics is not None)
     return replace(setting, guard=gate), replace(problem, handicap=handicap)
+
+
+def _check_builds(builds: int, problem: Problem, *, uncounted: int) -> None:
+    """Refuse fewer builds than can decide; the first round of a suite shows which metrics there are."""
+    least = uncounted + least_rounds(
+        win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
+    )  # extensions U2
+    if builds < least:
+        msg = (
+            f"--builds {builds} cannot decide: {plural(len(problem.arms), 'revision')} at an error probability of "
+            f"{problem.error:g} take {least} rounds at least, each with new builds; use --builds {least} or more"
+        )
+        raise click.UsageError(msg)
 
 
 def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
@@ -276,8 +312,18 @@ def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
         ),
         warmup=asked.warmup,
         warmup_every_run=asked.warmup_every_run,
+        builds=_builds(asked, revisions, commands),
         hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in hooks.items() if texts},
     )
+
+
+def _builds(asked: Asked, revisions: Sequence[Revision], commands: Sequence[Command]) -> Builds | None:
+    if asked.build is None:
+        return None
+    by_folder = {revision.folder: revision for revision in revisions}
+    arms = {command.name: by_folder[command.parameters["dir"]] for command in commands}
+    runs = (asked.runs_per_build or DEFAULT_RUNS_PER_BUILD) if asked.builds else 1
+    return Builds(command=asked.build, revisions=arms, rounds=asked.builds, runs=runs)
 
 
 def _fill_surroundings(command: Command, asked: Asked) -> Command:
@@ -293,7 +339,7 @@ def _fill_surroundings(command: Command, asked: Asked) -> Command:
     cwd = command.cwd
     if asked.cwd:
         cwd = str(Path(fill(asked.cwd, values)).absolute())
-        if not Path(cwd).is_dir():
+        if not (Path(cwd).is_dir() or asked.builds):
             msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
             raise click.UsageError(msg)
     own = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output)) if values}

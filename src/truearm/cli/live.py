@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
@@ -62,6 +62,8 @@ class Board:
         self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
         self._censored = study.problem.censored if timed else None
         self._started, self._pulls = time.monotonic(), study.pulls
+        self.spent: Callable[[], str] = lambda: plural(self.study.pulls, "run")
+        """Returns how much was measured."""
         self._next = 0.0
         self._live: Live | None = None
 
@@ -164,7 +166,7 @@ class Board:
         elif done and (fixed := getattr(self.study.policy, "runs", None)):
             left = (fixed - self.study.pulls) * elapsed / done
         rounds = f"{plural(max(runs.values()), 'round')}, " if self.study.problem.rounds else ""
-        parts = [f"{rounds}{plural(self.study.pulls, 'run')}, {duration(elapsed)}"]
+        parts = [f"{rounds}{self.spent()}, {duration(elapsed)}"]
         if left < math.inf:
             parts.append(f"about {duration(left)} {'left' if left <= limit else 'needed'} (an estimate)")
         if limit < left:

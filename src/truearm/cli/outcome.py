@@ -98,6 +98,7 @@ class Outcome:
             **({} if gate is None else {"verdict": gate.verdict}),
             "seed": self.seed,
             "commands": plain_commands(self.setting),
+            **plain_builds(self.setting, self.runs),
             "shell_cost": self.shell_cost,
             "machine": machine(),
             "results": self.hyperfine(),
@@ -165,6 +166,15 @@ def plain_commands(setting: Setting) -> list[dict[str, Any]]:
     ]
 
 
+def plain_builds(setting: Setting, runs: Sequence[Reading]) -> dict[str, Any]:
+    """Return the builds for JSON, with the seeds in order of round, if every round had new ones."""
+    if (builds := setting.random_builds) is None:
+        return {}
+    seeds = {arm: [(run.notes or {}).get("seed") for run in runs if run.arm == arm] for arm in setting.arms}
+    plain = {"command": builds.command, "rounds": builds.rounds, "runs_per_build": builds.runs, "seeds": seeds}
+    return {"builds": plain}
+
+
 def _notes(outcome: Outcome) -> Iterator[str]:
     setting, result = outcome.setting, outcome.result
     gate = outcome.verdict
@@ -189,6 +199,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         limits = "; this limit no longer applies unless you set it again" if outcome.ended else ""
+        limits = "; -M allows more builds" if outcome.ended and setting.random_builds else limits
         yield where_saved(Path(outcome.path).name, limits if undecided else None)
 
 

@@ -70,6 +70,19 @@ def _plain(word: str) -> str:
 )
 @click.option("--build", metavar="CMD", help="Run once in each revision before the race; kept in a cache.")
 @click.option(
+    "--builds",
+    type=options.Whole(1),
+    metavar="N",
+    help="Build each revision again for every round, N rounds at most, with another {seed} in --build (also "
+    "$TRUEARM_SEED) to change its memory layout: the answer is about revisions, not about two binaries.",
+)
+@click.option(
+    "--runs-per-build",
+    type=options.Whole(1),
+    metavar="R",
+    help="With --builds: the reading of a build is the median of R runs, of all builds in turn; 5 by default.",
+)
+@click.option(
     "--metric",
     type=click.Choice(METRICS),
     is_eager=True,  # a tolerance is read by it
@@ -225,6 +238,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --save r.db 'cmd1' 'cmd2'                and after Ctrl-C or a crash:
     truearm race --resume r.db
     truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
+    truearm race --rev main --rev . --builds 20 --build 'make SEED={seed}' -- ./bench    ... over random builds
     truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
     truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
@@ -240,6 +254,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
         if asked.resume:
             _check_nothing_new(ctx, asked)
             race = racing.resume(asked.resume, stack, yes=asked.yes)
+            asked.builds = race.setting.random_builds and race.setting.random_builds.rounds
         else:
             race = racing.start(asked, stack)
         if race.follower is not None:

@@ -6,8 +6,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from truearm.cli.live import Board
 from truearm.cli.outcome import Outcome
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
+from truearm.commands.builds import Builder, Builds, Run, median_run
 from truearm.commands.measure import (
     Measurement,
     clear_run_variables,
@@ -44,7 +45,8 @@ from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.run import Study, run
+from truearm.report.numbers import plural
+from truearm.run import Study, run, shuffle
 from truearm.store import Store, lock
 from truearm.study import Study as PureStudy
 
@@ -70,12 +72,20 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     check_posix()
     announce = partial(click.echo, f"Preparing {', '.join(asked.revisions)} ...", err=True)
     revisions = (
-        check_out(asked.revisions, build=asked.build, announce=(lambda: None) if asked.quiet else announce)
+        check_out(
+            asked.revisions,
+            build=asked.build,
+            rebuilt=asked.builds is not None,
+            announce=(lambda: None) if asked.quiet else announce,
+        )
         if asked.revisions
         else ()
     )
-    stack.enter_context(hold(revisions))
+    if not asked.builds:
+        stack.enter_context(hold(one.top for one in revisions if one.commit is not None))
     setting, problem = define(asked, revisions)
+    if setting.random_builds:
+        stack.enter_context(setting.random_builds.hold())
     suite = suite_of(asked, setting, problem)
     seed = asked.seed
     if seed is None and not problem.rounds:  # the order of rounds is drawn round by round
@@ -112,7 +122,10 @@ def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
     if not known or found.setting.arms != found.study.problem.arms:
         msg = f"{path} holds a race that truearm does not start; see `truearm report {path}`"
         raise InvalidArgument(msg)
-    stack.enter_context(hold(reopen(c.cwd for c in found.setting.commands if c.cwd is not None)))
+    if found.setting.random_builds:
+        stack.enter_context(found.setting.random_builds.hold())
+    else:
+        stack.enter_context(hold(reopen(c.cwd for c in found.setting.commands if c.cwd is not None)))
     follower = None if found.suite is None else Follower(found.suite, found.study)
     first = getattr(policy, "first", 1)
     return Race(study=found.study, setting=found.setting, first=first, store=found.store, follower=follower)
@@ -128,8 +141,7 @@ def run_race(race: Race, asked: Asked) -> Outcome:
         raise InvalidArgument(msg)
     recorder = _Recorder(race)
     failure, late = run_commands(race, asked, recorder)
-    result = race.study.result
-    assert result is not None
+    result = setting.mark(race.study.result)
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
         result=result,
@@ -159,13 +171,13 @@ def run_commands(
     """Run a race to its end; return the failure that ended it, and whether its time limit did."""
     started, study, failure = time.monotonic(), race.study, None
     recorder = recorder or _Recorder(race)
-    if race.follower is not None and race.follower.done(race.first):
-        study.stop()  # all metrics of the log are settled
+    if _is_settled(race, recorder.counts, asked.most):
+        study.stop()  # the log needs no more runs
     if not study.done:
         try:
             with interruptible(), _hooks(race.setting), recorder:
-                recorder.warm_up(race.setting.warmup)
-                with _board(race, asked) as draw, _time_limit(asked, recorder):
+                recorder.warm_up()
+                with _board(race, asked, recorder) as draw, _time_limit(asked, recorder):
                     watch = partial(_is_enough, race, recorder, asked, _alone_until(race, asked), draw)
                     source = partial(partial, recorder.pull)
                     run(study, source, max_seconds=asked.limit, watch=watch)
@@ -194,22 +206,24 @@ def _is_enough(
     race: Race, recorder: "_Recorder", asked: Asked, alone_until: float, draw: Callable[[], None]
 ) -> bool:
     draw()
-    counts, most = recorder.counts, asked.most
     if time.monotonic() >= alone_until and _is_bounded(race.study):
         return True
+    if not race.study.in_round and recorder.is_out_of_reach(asked):
+        return True
+    return _is_settled(race, recorder.counts, asked.most)
+
+
+def _is_settled(race: Race, counts: Counter[str], most: int | None) -> bool:
+    """Return True if all metrics are settled, or a command has had its runs."""
     if race.follower is not None and race.follower.done(race.first):
         return True
-    if race.study.in_round:
-        return False
-    if recorder.is_out_of_reach(asked):
-        return True
-    if most is None or max(counts.values()) < most:
+    if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
 
 
 @contextmanager
-def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
+def _board(race: Race, asked: Asked, recorder: "_Recorder") -> Iterator[Callable[[], None]]:
     setting = race.setting
     inherit = setting.conditions.output == "inherit"
     if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
@@ -225,6 +239,9 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     with Board(
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
     ) as board:
+        if setting.random_builds:
+            board.spent = recorder.spent
+            recorder.draw = board.draw
         yield board.draw
 
 
@@ -306,6 +323,11 @@ class _Recorder:
         """Rounds in which a gate was unlikely to be decided, so that it ended early."""
         self._started, self._rounds = time.monotonic(), max(self.counts.values(), default=0)
         self._next_forecast = MIN_FORECAST_ROUNDS
+        self.draw: Callable[[], None] = lambda: None
+        """Called between the builds and runs of a round."""
+        self._runs = 0
+        self._builder = Builder(setting.random_builds) if setting.random_builds else None
+        self._round: dict[str, Run] = {}  # measured with others, and not yet asked for
         self._details: dict[str, Any] = {}
         self._source = command_source(
             setting.commands,
@@ -325,17 +347,6 @@ class _Recorder:
     def _listen(self, _arm: str, measurement: Measurement) -> None:
         self._details = measurement.details()
 
-    def _measure(self, arm: str, iteration: str) -> float:
-        set_run_variables(iteration)
-        return self._source(arm)
-
-    def warm_up(self, runs: int) -> None:
-        """Run every command some times, not counted."""
-        for i in range(runs):
-            for arm in self.race.setting.arms:
-                with suppress(TimeoutError):
-                    self._measure(arm, f"warmup-{i}")
-
     def is_out_of_reach(self, asked: Asked) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
         study, rounds = self.race.study, max(self.counts.values())
@@ -354,19 +365,60 @@ class _Recorder:
             self.budget = int(budget)
         return self.budget is not None
 
-    def pull(self, arm: str) -> float:
+    def _measure(self, arm: str, iteration: str) -> Run:
         """Run a command once; a time-out counts as worse than any run that ended."""
-        self.running = arm
+        if self.race.setting.warmup_every_run and iteration.isdigit():
+            self._measure(arm, f"warmup-{iteration}")  # so that no other command ran just before (extensions R)
+        set_run_variables(iteration)
         try:
-            if self.race.setting.warmup_every_run:  # so that no other command ran just before (extensions R)
-                with suppress(TimeoutError):
-                    self._measure(arm, f"warmup-{self.counts[arm]}")
-            value = self._measure(arm, str(self.counts[arm]))
+            value = self._source(arm)
         except TimeoutError:
             value = self.race.study.problem.censored
+        return value, self._details
+
+    def warm_up(self) -> None:
+        """Run every command some times, not counted; builds are warmed up in their round."""
+        for i in range(0 if self._builder else self.race.setting.warmup):
+            for arm in self.race.setting.arms:
+                self._measure(arm, f"warmup-{i}")
+
+    def spent(self) -> str:
+        """Return how many builds were made and runs of them measured."""
+        return (
+            "" if self._builder is None else f"{plural(self._builder.made, 'build')}, {plural(self._runs, 'run')}"
+        )
+
+    def _measure_round(self, builder: Builder, builds: Builds, arms: Sequence[str]) -> dict[str, Run]:
+        """Build the arms of a round, then run all in turn, in an order symmetric in arms (extensions U1)."""
+        made = {}
+        for arm in arms:
+            made[arm] = builder.build(arm)
+            self.draw()
+        runs: dict[str, list[Run]] = {arm: [] for arm in arms}
+        for i in range(-self.race.setting.warmup, builds.runs):
+            for place in shuffle(range(len(arms))):
+                arm = arms[place]
+                run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self.counts[arm] * builds.runs + i))
+                if i >= 0:
+                    runs[arm].append(run)
+                    self._runs += 1
+                self.draw()
+        medians = {arm: median_run(own) for arm, own in runs.items()}
+        return {arm: (value, {**details, **made[arm]}) for arm, (value, details) in medians.items()}
+
+    def pull(self, arm: str) -> float:
+        """Run a command once, or take the reading of its build in this round."""
+        self.running, builds = arm, self.race.setting.random_builds
+        try:
+            if self._builder is None or builds is None:
+                value, details = self._measure(arm, str(self.counts[arm]))
+            else:
+                if arm not in self._round:
+                    self._round = self._measure_round(self._builder, builds, [arm, *self.race.study.round_left])
+                value, details = self._round.pop(arm)
         finally:
             self.running = None
         self.counts[arm] += 1
         if self.race.follower is not None:
-            self.race.follower.took(arm, self._details.get(NOTE))
-        return Noted(value, self._details)
+            self.race.follower.took(arm, details.get(NOTE))
+        return Noted(value, details)

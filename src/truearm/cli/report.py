@@ -54,15 +54,16 @@ def report_command(
             click.echo(makers[kind]().rstrip("\n"))
             ctx.exit(suite_code(found))
         study.stop()  # this object only: the log does not know of it
-        assert study.result is not None
-        gate = judge_gate(study.result, saved.setting.guard if saved.setting else None)
+        result = study.result if saved.setting is None else saved.setting.mark(study.result)
+        assert result is not None
+        gate = judge_gate(result, saved.setting.guard if saved.setting else None)
         if html is not None:
             metric = saved.setting.metric if saved.setting else None
-            unit = unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
-            write(html, html_page(study.result, study.readings, unit, metric, gate))
+            unit = unit_for(metric or "stdout", result.arms, target=study.problem.target)
+            write(html, html_page(result, study.readings, unit, metric, gate))
             return
-        click.echo(_reported(saved, study.result, gate, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
-        sys.exit(exit_code(study.result, gate=gate))
+        click.echo(_reported(saved, result, gate, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+        sys.exit(exit_code(result, gate=gate))
 
 
 def _reported(

@@ -128,6 +128,10 @@ def _describe(setting: Setting) -> Iterator[str]:
     for stage, hooks in setting.hooks.items():
         for arm, hook in hooks.items():
             yield f"  {printable(stage)} of {printable(arm)}: {_describe_command(hook)}"
+    if setting.random_builds:
+        for revision in setting.random_builds.revisions.values():
+            what = f"build of {revision.commit} from {revision.repository}, in {revision.top}"
+            yield printable(f"  {what}: {setting.random_builds.command}")
     parts: tuple[Conditions | Command, ...] = (setting.conditions, *setting.commands)
     for part in parts:
         for what, place in (("input from", part.input), ("output to", part.output)):

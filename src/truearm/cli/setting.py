@@ -1,14 +1,18 @@
 """What a race runs: commands, hooks and conditions; stored in the log."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.result import Result
+from truearm.claims.suites import SuiteResult
+from truearm.commands.builds import Builds
 from truearm.commands.command import Command, bind, share_shell
 from truearm.commands.measure import Conditions
 from truearm.errors import InvalidArgument
 
+AnyResult = TypeVar("AnyResult", Result, SuiteResult)
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
 
 
@@ -26,6 +30,8 @@ class Setting:
     """For each of `HOOKS` the command to run, by arm."""
     guard: str | None = None
     """The arm that others must not be worse than, if it was named when the race began."""
+    builds: Builds | None = None
+    """How the commands are built, if they are revisions that are."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", share_shell(self.commands))
@@ -54,6 +60,21 @@ class Setting:
     def arms(self) -> tuple[str, ...]:
         """The names of the commands."""
         return tuple(command.name for command in self.commands)
+
+    @property
+    def random_builds(self) -> Builds | None:
+        """How the commands are built if every round has new builds."""
+        return self.builds if self.builds is not None and self.builds.rounds is not None else None
+
+    def mark(self, result: AnyResult | None) -> AnyResult:
+        """Return a result that says which builds it is about."""
+        assert result is not None
+        if self.builds is None:
+            return result
+        what = (
+            {"builds": "random", "runs_per_build": self.builds.runs} if self.random_builds else {"builds": "one"}
+        )
+        return replace(result, conditions={**(result.conditions or {}), **what})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the log."""

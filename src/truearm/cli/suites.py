@@ -10,7 +10,7 @@ import click
 from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judge_suite
 from truearm.cli import gates
 from truearm.cli.asked import Asked
-from truearm.cli.outcome import describe_losses, plain_commands, where_saved, write_exports
+from truearm.cli.outcome import describe_losses, plain_builds, plain_commands, where_saved, write_exports
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
 from truearm.commands.measure import machine
@@ -73,7 +73,10 @@ class Follower:
     def makers(self, setting: Setting) -> tuple[SuiteResult, dict[str, Callable[[], str]]]:
         """Return the result, and what makes each format."""
         result, runs = self.result()
+        result = setting.mark(result)
+        readings = [event for event in self._study.events() if isinstance(event, Reading)]
         beside = {"seed": self._study.seed, "commands": plain_commands(setting), "machine": machine()}
+        beside.update(plain_builds(setting, readings))
         verdict = {"verdict": words.suite_verdict(result)} if self.suite.gate else {}
         return result, {
             "text": lambda: _text(result),

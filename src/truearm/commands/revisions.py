@@ -1,17 +1,19 @@
-"""Check out revisions of a git repository as folders to run commands in, each built once.
+"""Check out revisions of a git repository as folders to run commands in, and build them.
 
 A revision is a worktree outside of the repository, in a cache with one folder per commit and build command. After
 a race it is taken off the repository's list of worktrees; the files stay for the next race until they were unused
-for a month, or changed since they were built. ``.`` is the working tree as it is.
+for a month, or changed since they were built. ``.`` is the working tree as it is. A race over random builds has a
+folder of its own for each revision, where every round checks it out again and builds it with another seed.
 """
 
 import hashlib
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -24,6 +26,8 @@ from truearm.commands.command import bind
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 WORKING_TREE = "working tree"
+SEED = "TRUEARM_SEED"
+"""The variable that holds the seed of a build."""
 MAX_AGE_S = 30 * 86_400
 _TAIL_CHARACTERS = 2000  # of a failed build's output: a screenful
 
@@ -34,7 +38,9 @@ class Revision:
 
     name: str
     commit: str | None
-    """None for the working tree."""
+    """None for the working tree itself."""
+    repository: str
+    """Where git keeps the history."""
     top: str
     folder: str
 
@@ -43,6 +49,7 @@ def check_out(
     names: Sequence[str],
     *,
     build: str | None = None,
+    rebuilt: bool = False,
     start: str = ".",
     cache: Path | None = None,
     announce: Callable[[], object] = lambda: None,
@@ -55,37 +62,41 @@ def check_out(
         What git understands as a revision, or ``.`` for the working tree.
     build
         Command line to run once in each revision's folder; in the working tree it is run each time.
+    rebuilt
+        Only choose a folder for each, to be built in every round; the working tree becomes a commit of its own.
     announce
         Called once all names are known to git, before the work begins.
     """
-    root = cache or user_cache_path("truearm") / "revisions"
+    root = cache or cache_folder()
     repository = _Repository.around(Path(start), root)
     commits = [None if name == "." else repository.commit(name) for name in names]
     announce()
     _prune(root)
+    if rebuilt:
+        return tuple(repository.rebuilt(name, commit) for name, commit in zip(names, commits, strict=True))
     return tuple(repository.check_out(name, commit, build) for name, commit in zip(names, commits, strict=True))
 
 
 @contextmanager
-def hold(revisions: Sequence[Revision]) -> Iterator[None]:
-    """Take the worktrees off the repository's list when the body ends; their files stay in the cache."""
+def hold(tops: Iterable[str]) -> Iterator[None]:
+    """Take worktrees off the repository's list when the body ends; their files stay in the cache."""
     try:
         yield
     finally:
-        for top in {Path(one.top) for one in revisions if one.commit is not None}:
+        for top in map(Path, set(tops)):
             with suppress(Timeout, OSError), _lock(top, timeout=0):
                 _unregister(top)
 
 
-def reopen(folders: Iterable[str]) -> tuple[Revision, ...]:
-    """Return the revisions whose worktrees contain folders, for a race that continues there.
+def reopen(folders: Iterable[str]) -> list[str]:
+    """Return the worktrees that contain folders, for a race that continues there.
 
     Raises
     ------
     InvalidArgument
         If their files have changed.
     """
-    found: dict[Path, Revision] = {}
+    found: set[Path] = set()
     for folder in folders:
         top = next((top for top in (Path(folder), *Path(folder).parents) if _marker(top).exists()), None)
         if top is None or top in found:
@@ -95,8 +106,8 @@ def reopen(folders: Iterable[str]) -> tuple[Revision, ...]:
             if not _is_ready(top, commit):
                 msg = f"files of {commit[:12]} in {str(top)!r} changed since the race; start a new race"
                 raise InvalidArgument(msg)
-        found[top] = Revision(name=commit[:12], commit=commit, top=str(top), folder=folder)
-    return tuple(found.values())
+        found.add(top)
+    return [*map(str, found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,48 +145,83 @@ class _Repository:
 
     def check_out(self, name: str, commit: str | None, build: str | None) -> Revision:
         if commit is None:
-            folder = self.top / self.prefix
+            revision = self._revision(WORKING_TREE, None, self.top)
             if build is not None:
-                _build(build, folder, WORKING_TREE)
-            return Revision(name=WORKING_TREE, commit=None, top=str(self.top), folder=str(folder))
-        top = self.place(commit, build)
+                _build(revision, build)
+            return revision
+        how = hashlib.sha256(f"{build}\0{self.prefix}".encode(errors="surrogateescape")).hexdigest()[:8]
+        revision = self._revision(name, commit, self._place(commit, how))
+        top = Path(revision.top)
         with _lock(top):  # another race may be building it
             if not _is_ready(top, commit):
-                self._make(top, name, commit, build)
+                make(revision, build)
             os.utime(_marker(top))
-        return Revision(name=name, commit=commit, top=str(top), folder=str(self._inside(top, name)))
+        return revision
 
-    def place(self, commit: str, build: str | None) -> Path:
-        """Return the folder of a commit with this build command."""
+    def rebuilt(self, name: str, commit: str | None) -> Revision:
+        """Return a revision with a folder that no other race has."""
+        known = commit or self._commit_working_tree()
+        name = WORKING_TREE if commit is None else name
+        return self._revision(name, known, self._place(known, secrets.token_hex(4)))
+
+    def _revision(self, name: str, commit: str | None, top: Path) -> Revision:
+        where = {"repository": str(self.common), "top": str(top), "folder": str(top / self.prefix)}
+        return Revision(name=name, commit=commit, **where)
+
+    def _place(self, commit: str, how: str) -> Path:
         repository = hashlib.sha256(os.fsencode(self.common)).hexdigest()[:12]
-        how = hashlib.sha256(f"{build}\0{self.prefix}".encode(errors="surrogateescape")).hexdigest()[:8]
         return self.cache / f"{self.top.name}-{repository}" / f"{commit[:12]}-{how}"
 
-    def _make(self, top: Path, name: str, commit: str, build: str | None) -> None:
-        _remove(top)
-        # by force, because a folder that was deleted by hand may still be on the list
-        _git(self.common, "worktree", "add", "--force", "--quiet", "--detach", str(top), commit)
-        if (top / ".gitmodules").exists():
-            _git(top, "submodule", "update", "--init", "--recursive", "--quiet")
-        folder = self._inside(top, name)
-        if build is not None:
-            _build(build, folder, name)
-        _marker(top).write_text(f"{commit}\n{_changes(top, commit)}\n")
-
-    def _inside(self, top: Path, name: str) -> Path:
-        folder = top / self.prefix
-        if not folder.is_dir():
-            msg = f"revision {name!r} has no folder {self.prefix!r}; start truearm from a folder that all have"
-            raise InvalidArgument(msg)
-        return folder
+    def _commit_working_tree(self) -> str:
+        """Return a commit, on no branch, of the files that git tracks or would add."""
+        with tempfile.TemporaryDirectory() as folder:
+            index = Path(folder, "index")
+            # with its time, by which git finds files that changed within the second in which they were added
+            shutil.copy2(_git(self.top, "rev-parse", "--path-format=absolute", "--git-path", "index"), index)
+            names = {
+                f"GIT_{who}_{what}": "truearm" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+            }
+            env = {"GIT_INDEX_FILE": str(index), **names}
+            _git(self.top, "add", "--all", env=env)
+            return _git(
+                self.top, "commit-tree", _git(self.top, "write-tree", env=env), "-m", WORKING_TREE, env=env
+            )
 
 
-def _build(build: str, folder: Path, name: str) -> None:
-    command = bind(build, {"rev": name, "dir": str(folder)}, cwd=str(folder))
+def make(revision: Revision, build: str | None, seed: int | None = None) -> None:
+    """Check out a revision in place of what is there, and build it."""
+    top, commit = Path(revision.top), revision.commit
+    assert commit is not None
+    remove(top)
+    # by force, because a folder that was deleted by hand may still be on the list
+    where = Path(revision.repository)
+    _git(where, "worktree", "add", "--force", "--quiet", "--detach", str(top), commit)
+    if (top / ".gitmodules").exists():
+        _git(top, "submodule", "update", "--init", "--recursive", "--quiet")
+    if not Path(revision.folder).is_dir():
+        inside = f"{Path(revision.folder).relative_to(top)}/"
+        msg = f"revision {revision.name!r} has no folder {inside!r}; start truearm from a folder that all have"
+        raise InvalidArgument(msg)
+    if build is not None:
+        _build(revision, build, seed)
+    _marker(top).write_text(f"{commit}\n{_changes(top, commit)}\n")
+
+
+def _build(revision: Revision, build: str, seed: int | None = None) -> None:
+    values, env = {"rev": revision.name, "dir": revision.folder}, dict(os.environ)
+    if seed is not None:
+        values["seed"] = env[SEED] = str(seed)
+    command = bind(build, values, cwd=revision.folder)
     with tempfile.TemporaryFile() as output:
         try:
             code = subprocess.run(
-                command.argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+                command.argv,
+                cwd=revision.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                check=False,
             ).returncode
         except OSError as error:
             msg = f"--build {build!r} cannot be started: {error.strerror or error}"
@@ -183,10 +229,28 @@ def _build(build: str, folder: Path, name: str) -> None:
         output.seek(0)
         printed = output.read().decode(errors="backslashreplace")[-_TAIL_CHARACTERS:]
     if code != 0:
-        msg = f"--build {build!r} of revision {name!r} ended with exit code {code}, in {str(folder)!r}; " + (
+        msg = f"--build {command.text!r} of revision {revision.name!r} ended with exit code {code}; " + (
             f"it printed:\n{printable(printed.strip(), lines=True)}" if printed.strip() else "it printed nothing"
         )
         raise CommandFailed(msg, command=build, exit_code=code, stderr_tail=printed, stage="build")
+
+
+def digest(top: Path) -> str:
+    """Return a digest of all files below a folder, but those of git."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in top.rglob("*") if ".git" not in path.relative_to(top).parts):
+        found.update(os.fsencode(path.relative_to(top)) + b"\0")
+        if path.is_symlink():
+            found.update(os.fsencode(path.readlink()))
+        elif path.is_file():
+            with path.open("rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Return where worktrees are kept."""
+    return user_cache_path("truearm") / "revisions"
 
 
 def _marker(top: Path) -> Path:
@@ -238,7 +302,8 @@ def _unregister(top: Path) -> None:
             listed.parent.rmdir()
 
 
-def _remove(top: Path) -> None:
+def remove(top: Path) -> None:
+    """Remove a worktree and all that is kept about it."""
     _marker(top).unlink(missing_ok=True)
     with suppress(OSError):
         shutil.rmtree(_listed_at(top), ignore_errors=True)
@@ -247,13 +312,13 @@ def _remove(top: Path) -> None:
 
 
 def _prune(cache: Path) -> None:
-    """Remove worktrees that were not used for a month."""
-    for marker in cache.glob("*/*.ready"):
-        top = marker.with_suffix("")
+    """Remove worktrees that were not used for a month, half-made ones included."""
+    for top in cache.glob("*/*-*[0-9a-f]"):
+        used = _marker(top) if _marker(top).exists() else top
         with suppress(OSError, Timeout):
-            if time.time() - marker.stat().st_mtime > MAX_AGE_S:
+            if top.is_dir() and time.time() - used.stat().st_mtime > MAX_AGE_S:
                 with _lock(top, timeout=0):
-                    _remove(top)
+                    remove(top)
 
 
 def _lock(top: Path, timeout: float = -1) -> FileLock:
@@ -261,14 +326,14 @@ def _lock(top: Path, timeout: float = -1) -> FileLock:
     return FileLock(top.with_name(f"{top.name}.lock"), timeout=timeout)
 
 
-def _git(folder: Path, *words: str) -> str:
+def _git(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> str:
     """Run git in a folder and return what it printed."""
     # a git hook that starts truearm would point all this at its own repository
-    env = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
+    own = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
     done = subprocess.run(
         ["git", *words],
         cwd=folder,
-        env=env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+        env={**own, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

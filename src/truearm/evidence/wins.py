@@ -5,6 +5,7 @@ sign of a round counts, so that whatever a round does to both arms alike does no
 which one arm does not win, each with a chance of at least p0 if it truly wins no more than half of them.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -80,6 +81,11 @@ def score(one: Sample, other: Sample, lift: Callable[[Floats], Floats] | None = 
 def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
     """Return the log-evidence that the first of two arms wins more than half of the rounds."""
     return float(log_mixture(found.null, found.rounds, p0, prior))  # extensions E1
+
+
+def least_rounds(p0: float, log_bar: float) -> int:
+    """Return after how many rounds an arm that wins all of them can be shown to win; 0 if it never can."""
+    return next(n for n in itertools.count(1) if log_evidence(Score(n, n), p0) >= log_bar) if p0 > 0 else 0
 
 
 def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0, prior: Prior = PRIOR) -> bool:

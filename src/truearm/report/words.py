@@ -88,8 +88,15 @@ _METRICS = {
 def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
     """Return how to speak of commands or Python statements of which a metric was measured."""
     voice = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
-    arm = "statement" if "statements" in (result.conditions or {}) else "command"
-    return voice._replace(arm=arm, unit=unit)
+    conditions = result.conditions or {}
+    arm = "statement" if "statements" in conditions else "revision" if "builds" in conditions else "command"
+    reading = "reading" if conditions.get("builds") == "random" else voice.reading
+    return voice._replace(reading=reading, arm=arm, unit=unit)
+
+
+def scope(conditions: Mapping[str, object] | None) -> str:
+    """Return that an answer is about random builds; "" if it is not (extensions U)."""
+    return " over random builds" if (conditions or {}).get("builds") == "random" else ""
 
 
 def summarize(
@@ -232,7 +239,12 @@ class _Summary:
 
     def __init__(self, result: Result, voice: Voice) -> None:
         self.result, self.voice, self.problem = result, voice, result.problem
-        self.sure = f"{confidence(self.problem)} sure"
+        conditions = result.conditions or {}
+        self.scope = scope(conditions)
+        two = "two " * (len(self.problem.arms) == 2)
+        self.sure = f"{confidence(self.problem)} sure" + f" of these {two}builds" * (
+            conditions.get("builds") == "one"
+        )
         self.readings = f"{voice.reading}s"
 
     def parts(self) -> Parts:
@@ -279,7 +291,10 @@ class _Summary:
             " Timed in one process, because a function could not be imported by another: the hash seed and the "
             "memory layout are part of the answer."
         ) * ((result.conditions or {}).get("process") == "shared")
-        return f"{rounds}{plural(result.total, self.voice.reading)}{each}{took}.{shared}"
+        total = plural(result.total, "build" if self.scope else self.voice.reading)
+        if self.scope:
+            total += f", {plural(result.total * (result.conditions or {})['runs_per_build'], 'run')}"
+        return f"{rounds}{total}{each}{took}.{shared}"
 
     def details(self) -> list[str]:
         """Return what exactly is certified in rounds, or the deviation of the only arm."""
@@ -394,7 +409,7 @@ class _Summary:
         alike = (*result.ties, *result.may_tie)  # how far apart these are is not known
         near = [x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)]
         best = names([result.best or "", *result.ties])
-        head = f"{best} {self._is_best(seen)}"
+        head = f"{best} {self._is_best(seen)}{self.scope}"
         if result.ties:
             head = f"{best} tie for {self._is_best('observed ').removeprefix('has ').removeprefix('is ')}"
         leads = self._leads(near)
@@ -523,10 +538,12 @@ class _Summary:
         if len(others) == 1 and result.best is not None:
             support.append(self._breakdown())
         if found.verdict == "FAIL":
-            return [f"FAIL: {names(found.failed)} {_are(found.failed)} worse than {base}{much}."], support
+            return [
+                f"FAIL: {names(found.failed)} {_are(found.failed)} worse than {base}{much}{self.scope}."
+            ], support
         if found.verdict == "PASS":
             than = f"not worse than {base}{much}" if much else f"better than {base}"
-            return [f"PASS: {names(others)} {_are(others)} {than}."], support
+            return [f"PASS: {names(others)} {_are(others)} {than}{self.scope}."], support
         if result.status is Status.DOUBTFUL:
             return ["UNSURE: the readings contradict an assumption, so nothing is certified.", *self.doubts()], []
         if is_meaningless(result):
@@ -535,9 +552,8 @@ class _Summary:
         left = found.undecided
         why = join([x for x in (self._between_arms(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
         why = f": {why} ({self.sure})" if why else ""
-        answer = [
-            f"UNSURE: whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much} is not shown{why}."
-        ]
+        question = f"whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much}{self.scope}"
+        answer = [f"UNSURE: {question} is not shown{why}."]
         if is_hidden(result):
             answer.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
         if found.budget is not None:
@@ -1210,7 +1226,7 @@ def _comparisons(result: SuiteResult) -> str:
 
 def _suite_tolerance(result: SuiteResult) -> str:
     tolerance = result.suite.problem.tolerance
-    return f" by more than {amount(tolerance)}" if tolerance else ""
+    return f" by more than {amount(tolerance)}" * bool(tolerance) + scope(result.conditions)
 
 
 def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
@@ -1290,12 +1306,16 @@ def _suite_support(result: SuiteResult, arm: str) -> str:
         return f"On average at most {mean} of the metrics named worse or better are not, {basis}."
     # that more rounds would not tell is a separate statement (extensions D4)
     what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
+    what += " for these builds" * ((result.conditions or {}).get("builds") == "one")
     return f"{confidence(problem)} sure of {what}, {basis}."
 
 
 def _suite_effort(result: SuiteResult, arm: str) -> str:
     rounds, arms = result.rounds + result.uncounted, len(result.suite.problem.arms)
     spent = f"{plural(rounds, 'round')} of {plural(arms, arm)}"
+    if scope(result.conditions):
+        each = (result.conditions or {}).get("runs_per_build", 1)
+        spent += f", with a new build of each and {plural(each, 'run')} of it"
     if not result.compared:
         return f"{spent}."
     first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"

@@ -371,7 +371,7 @@ def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
         return held if study.problem.rounds else held[:n]
     held += study.ask(n - len(held))
     if left := study.round_left:
-        held += study.ask(left)
+        held += study.ask(len(left))
     return held
 
 
