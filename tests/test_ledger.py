@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import math
 import os
 import random
@@ -9,17 +10,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pytest
 
 import truearm as ta
+from entry import truearm
+from truearm.claims.ledger import weight
 from truearm.ledger import read_ledger, verify_ledger
 
 
 def test_weights_are_at_most_one_in_all():
-    from truearm.ledger import weight
-
     for expected in (1, 10, 200):
         total = sum(weight(number, expected) for number in range(1, 100_000))
         rest = 0.5 * 0.47 / math.log(100_000 - expected)  # integral of 0.47 / (n ln^2 n) from there on
@@ -237,6 +239,135 @@ def test_hundreds_of_gates_are_read_row_by_row(tmp_path):
             gate = ledger.open(f"try-{number}")
         assert (gate.number, ledger.spent) == (300, pytest.approx(0.025))
     assert len(verify_ledger(path)) == 300
+
+
+QUICK, SLOW = "sh -c 'sleep 0.001'", "sh -c 'sleep 0.02'"
+
+
+def race(folder, base, candidate, *more):
+    words = ("race", "--ledger", folder / "loop.db", "--base", "old", "-n", "old", base, "-n", "new", candidate)
+    return truearm(*words, *more, cwd=folder)
+
+
+def test_a_race_is_a_gate(tmp_path):
+    ended = race(tmp_path, SLOW, QUICK, "--expected", "4", "--export-json", tmp_path / "race.json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Accepted: new is better than old. Gate 1: evidence ")
+    worse = race(tmp_path, QUICK, SLOW, "--json")
+    assert worse.returncode == 1
+    assert json.loads(worse.stdout)["gate"]["verdict"] == "not better"
+    open_one = race(tmp_path, SLOW, QUICK, "-M", "3", "--tolerance", "2%")
+    assert open_one.returncode == 3
+    assert "Not accepted: new was not shown to be better than old by more than 2%. Gate 3" in open_one.stdout
+    failed = race(tmp_path, QUICK, "false")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    gates = verify_ledger(tmp_path / "loop.db")
+    assert [gate.verdict for gate in gates] == ["accepted", "not better", "undecided", "undecided"]
+    assert [gate.level for gate in gates] == pytest.approx([0.00625, 0.0125, 0.0125, 0.0125])
+    kept = json.loads((tmp_path / "race.json").read_text())
+    assert gates[0].details["readings"] == kept["certificate"]["digest"]
+    commands = gates[0].details["commands"]
+    assert commands["old"]["command"] == SLOW
+    assert len(commands["new"]["sha256"]) == 64
+
+
+def test_what_a_gate_cannot_be_asked(tmp_path):
+    for more, message in (
+        (("--delta", "0.1"), "remove --delta"),
+        (("--save", tmp_path / "r.db", "--seed", "1"), "remove --seed, --save"),
+        (("--metrics", "json"), "remove --metrics"),
+        (("--fail-if-worse-than", "old"), "remove --fail-if-worse-than"),
+        (("-n", "third", "true"), "open a gate for each candidate"),
+        (("--base", "oldest"), "'oldest' is not in this race"),
+    ):
+        ended = race(tmp_path, "true", "true", *more)
+        assert ended.returncode == 2
+        assert message in " ".join(ended.stderr.split())
+    assert "needs --base NAME" in truearm("race", "--ledger", tmp_path / "loop.db", "true", "false").stderr
+    assert "goes with --ledger" in truearm("race", "--base", "true", "true", "false").stderr
+    assert not (tmp_path / "loop.db").exists()  # nothing was spent
+    assert race(tmp_path, SLOW, QUICK, "-M", "2").returncode == 3
+    assert "is a ledger with" in race(tmp_path, "true", "true", "--expected", "7").stderr
+    assert len(verify_ledger(tmp_path / "loop.db")) == 1
+
+
+def test_revisions_are_accepted_by_name(tmp_path):
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    bench = tmp_path / "bench"
+    for seconds in ("0.02", "0.001"):
+        bench.write_text(f"#!/bin/sh\nsleep {seconds}\n")
+        bench.chmod(0o755)
+        git(["git", "init", "-q"])
+        git(["git", "add", "bench"])
+        git(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", seconds])
+    revisions = ("--rev", "HEAD~1", "--rev", "HEAD", "--base", "HEAD~1")
+    ended = truearm("race", "--ledger", tmp_path / "loop.db", *revisions, "-q", "--", "./bench", cwd=tmp_path)
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("Accepted: HEAD is better than HEAD~1.")
+    [gate] = verify_ledger(tmp_path / "loop.db")
+    commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    assert gate.details["commands"]["HEAD"]["commit"] == commit
+    assert len({command["sha256"] for command in gate.details["commands"].values()}) == 2
+
+
+def test_a_race_killed_in_its_first_run_leaves_an_open_gate(tmp_path):
+    words = ("race", "--ledger", tmp_path / "loop.db", "--base", "old", "-n", "old", "touch began; sleep 60")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "truearm", *words, "-n", "new", "touch began; sleep 61"],
+        cwd=tmp_path,
+        env=os.environ,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60
+    while not (tmp_path / "began").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    [gate] = verify_ledger(tmp_path / "loop.db")
+    assert (gate.name, gate.verdict, gate.accepted) == ("new", "open", False)
+    assert race(tmp_path, SLOW, QUICK).returncode == 0
+    assert [gate.number for gate in verify_ledger(tmp_path / "loop.db")] == [1, 2]
+
+
+def test_the_ledger_verb_shows_gates_and_what_is_guaranteed(tmp_path):
+    path = ledger_with_gates(tmp_path / "loop.db")
+    shown = truearm("ledger", path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    text = " ".join(shown.stdout.split())
+    assert "4 gates: 1 accepted, 1 not better, 1 undecided, 1 open." in text
+    assert "the expected share that is not better than its base is at most 5%, whenever the loop stops" in text
+    assert "1% of 5% is spent; the next gate needs evidence of 200." in text
+    assert "better 1 base 400" in text
+    assert max(map(len, truearm("ledger", path, env={"COLUMNS": "80"}).stdout.splitlines())) <= 80
+    plain = json.loads(truearm("ledger", path, "--json").stdout)
+    assert [gate["verdict"] for gate in plain["gates"]] == ["accepted", "not better", "open", "undecided"]
+    assert (plain["spent"], plain["next_level"]) == (pytest.approx(0.01), pytest.approx(0.005))
+    page = tmp_path / "loop.html"
+    assert truearm("ledger", path, "--export-html", page).stdout == ""
+    drawn = page.read_text(encoding="utf-8")
+    assert drawn.count('class="gate" d="M') == 2  # one gate, and the legend
+    assert "4 gates: 1 accepted" in drawn
+    either = ledger_with_gates(tmp_path / "any.db", error_rate="any")
+    assert "any accepted candidate is not better than its base is at most 5%" in " ".join(
+        truearm("ledger", either).stdout.split()
+    )
+    with ta.Ledger(tmp_path / "new.db"):
+        pass
+    assert truearm("ledger", tmp_path / "new.db", "--export-html", page).returncode == 0
+    assert truearm("ledger", tmp_path / "new.db").stdout.startswith("No gate was opened.")
+
+
+def test_verify_recomputes_a_ledger(tmp_path):
+    path = ledger_with_gates(tmp_path / "loop.db")
+    good = truearm("verify", path)
+    assert good.returncode == 0
+    assert "4 gates" in good.stdout
+    head = read_ledger(path).head
+    assert json.loads(truearm("verify", path, "--head", head, "--json").stdout)["head"] == head
+    assert truearm("verify", path, "--head", "0" * 64).returncode == 1
+    edit(path, "UPDATE truearm_event SET value = '9' WHERE position = 3")
+    assert truearm("verify", path).returncode == 1
+    assert "was changed" in truearm("ledger", path).stderr
 
 
 @pytest.mark.statistical

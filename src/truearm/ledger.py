@@ -5,16 +5,16 @@ then: a process that dies leaves a gate that did not accept. Reading a ledger re
 is neither shown nor continued.
 """
 
-import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from truearm.claims.certify import judge_of
+from truearm.claims.ledger import BASE, Account, ErrorRate, Gate, Settings
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
 from truearm.evaluation import evaluate
@@ -25,9 +25,7 @@ from truearm.problem import (
     ProblemOptions,
     Tolerance,
     check_count,
-    check_delta,
     fix_options,
-    require,
 )
 from truearm.run import OnError, Study, run
 from truearm.store import (
@@ -45,74 +43,8 @@ from truearm.store import (
     to_json,
 )
 
-ErrorRate = Literal["fdr", "any"]
-Verdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
-BASE = "base"  # what the function that a candidate is compared with is called
 _NAME = "ledger"  # of the only chain in the file
 _OPENED, _CLOSED = "opened", "closed"
-
-
-def weight(number: int, expected: int) -> float:
-    """Return g_t of gate `number` (from 1 on); all weights together are at most 1 (extensions L)."""
-    if number <= expected:
-        return 1 / (2 * expected)  # extensions L
-    n = number - expected + 1
-    return 0.47 / (n * math.log(n) ** 2) / 2  # extensions L
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is fixed when a ledger is created."""
-
-    delta: float = 0.05
-    error_rate: ErrorRate = "fdr"
-    expected: int = 100
-
-    def __post_init__(self) -> None:
-        require(self.error_rate in ("fdr", "any"), "error_rate", self.error_rate, "be 'fdr' or 'any'")
-        object.__setattr__(self, "delta", check_delta(self.delta))
-        check_count("expected", self.expected)
-
-    def level(self, number: int, accepted: int) -> float:
-        """Return the level of a gate that opens after this many were accepted (extensions L1, L2)."""
-        return self.delta * weight(number, self.expected) * (1 + accepted * (self.error_rate == "fdr"))
-
-    def __str__(self) -> str:
-        return f"delta={self.delta:g}, error_rate={self.error_rate!r}, expected={self.expected}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """One decision of a ledger: its level, the evidence it closed with, and the verdict."""
-
-    number: int
-    name: str
-    level: float
-    base: str = BASE
-    verdict: Verdict = "open"
-    log_evidence: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked, when, and of what; digests of commands, readings and log."""
-    result: Result | None = None
-    """The measurements, for the gate that was just decided."""
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the candidate was accepted."""
-        return self.verdict == "accepted"
-
-    @property
-    def log_bar(self) -> float:
-        """The log-evidence from which on the candidate is accepted."""
-        return -math.log(self.level)
-
-    def judge(self, log_evidence: float, log_against: float, *, doubtful: bool) -> Verdict:
-        """Return the verdict on evidence for the candidate and for the base (extensions L)."""
-        if doubtful:
-            return "doubtful"
-        if log_evidence >= self.log_bar:
-            return "accepted"
-        return "not better" if log_against >= self.log_bar else "undecided"
 
 
 class Book:
@@ -133,9 +65,9 @@ class Book:
         return self.digest.hex()
 
     @property
-    def spent(self) -> float:
-        """The part of delta that the weights of the opened gates use."""
-        return self.settings.delta * math.fsum(weight(number, self.settings.expected) for number in self.gates)
+    def account(self) -> Account:
+        """The settings and all gates."""
+        return Account(self.settings, tuple(self.gates.values()))
 
     def read(self, rows_after: Callable[[int], list[Row]]) -> None:
         """Add the rows that were written since."""
@@ -241,7 +173,7 @@ class Ledger:
     def spent(self) -> float:
         """The part of delta that the weights of the opened gates use."""
         self._read()
-        return self._book.spent
+        return self._book.account.spent
 
     def _read(self) -> None:
         with self._turn:
@@ -259,14 +191,8 @@ class Ledger:
             )
         return gate
 
-    def record(self, gate: Gate, result: Result, log: str | None = None) -> Gate:
-        """Close a gate with the result of its measurements.
-
-        Parameters
-        ----------
-        log
-            The head of the log of the measurements, if they have one.
-        """
+    def record(self, gate: Gate, result: Result) -> Gate:
+        """Close a gate with the result of its measurements."""
         arms = result.problem.arms
         base, candidate = arms.index(gate.base), 1 - arms.index(gate.base)
         judge = judge_of(result.certificate, result.readings or {})
@@ -278,7 +204,6 @@ class Ledger:
             "log_against": against,
             "pulls": result.total,
             "readings": result.certificate.digest,
-            "log": log,
             "closed": _now(),
         }
         with self._turn, self._database.write(_NAME) as transaction:
@@ -320,7 +245,11 @@ class Ledger:
         """
         problem = gate_problem((name, BASE), name, goal=goal, tolerance=tolerance, contamination=contamination)
         sources = {name: candidate, BASE: base}
-        asked = {"goal": goal, "tolerance": str(tolerance), "max_pulls": check_count("max_pulls", max_pulls)}
+        asked = {
+            "goal": goal,
+            "tolerance": tolerance_text(Tolerance.of(tolerance)),
+            "max_pulls": check_count("max_pulls", max_pulls),
+        }
 
         def measure(level: float) -> Result:
             return run(Study(at_level(problem, level), max_pulls=max_pulls), sources.__getitem__)
@@ -399,6 +328,11 @@ def gate_problem(arms: tuple[str, str], candidate: str, **options: Unpack[Proble
 def at_level(problem: Problem, level: float) -> Problem:
     """Return the problem of a gate that accepts at evidence 1/level: rounds of two arms decide at 2/delta (E1)."""
     return replace(problem, delta=2 * level)
+
+
+def tolerance_text(tolerance: Tolerance) -> str:
+    """Return a tolerance as `Tolerance.of` reads it."""
+    return f"{100 * tolerance.amount:g}%" if tolerance.relative else f"{tolerance.amount:g}"
 
 
 def read_ledger(path: str | Path, head: str | None = None) -> Book:

@@ -84,6 +84,7 @@ def check(asked: Asked) -> Asked:
         *_about_limits(asked),
         *_about_questions(asked),
         *_about_suites(asked),
+        *_about_ledgers(asked),
         *_about_files(asked),
     ):
         if wrong:
@@ -194,6 +195,12 @@ def _about_suites(asked: Asked) -> _Checks:
     yield asked.higher and asked.goal == "max", "--higher names exceptions from --goal min; remove one"
 
 
+def _about_ledgers(asked: Asked) -> _Checks:
+    yield asked.ledger and asked.base is None, "--ledger needs --base NAME: the command that is in use now"
+    for option, given in (("--base", asked.base), ("--expected", asked.expected)):
+        yield given is not None and asked.ledger is None, f"{option} goes with --ledger FILE; add it"
+
+
 def _about_files(asked: Asked) -> _Checks:
     yield (
         asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
@@ -231,11 +238,14 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
     if len(setting.commands) == 1 and option is not None:
         msg = f"{option} compares commands, and there is one; give another, or values for a parameter (-L)"
         raise click.UsageError(msg)
+    rival = gate
+    if asked.ledger is not None:
+        rival = _candidate(asked, setting)
     for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
         check_name(name, setting)
     is_time = asked.metric == "wall" and not asked.share and asked.goal in (None, "min")
     limit = asked.timeout if is_time else None
-    handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
+    handicap = Handicap(rival, tolerance, limit) if rival is not None and tolerance else None
     in_rounds = asked.rounds and len(setting.commands) > 1
     automatic = "blind" if in_rounds else 0.05
     problem = Problem.of(
@@ -267,6 +277,15 @@ def _check_builds(builds: int, problem: Problem, *, uncounted: int) -> None:
             f"{problem.error:g} take {least} rounds at least, each with new builds; use --builds {least} or more"
         )
         raise click.UsageError(msg)
+
+
+def _candidate(asked: Asked, setting: Setting) -> str:
+    """Return the command that a gate of a ledger may accept."""
+    if len(setting.commands) != 2:
+        msg = f"--ledger compares one candidate with --base, but got {plural(len(setting.commands), 'command')}; "
+        raise click.UsageError(f"{msg}open a gate for each candidate")
+    base = check_name(asked.base, setting)
+    return next(arm for arm in setting.arms if arm != base)
 
 
 def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:

@@ -15,6 +15,7 @@ from truearm.errors import printable
 from truearm.report.words import standing
 
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
+VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED, "doubtful": DOUBTFUL}
 _TITLES = {FAILED: "A gate failed", UNDECIDED: "Not decided", DOUBTFUL: "Doubtful"}
 
 

@@ -13,6 +13,7 @@ from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, judge_gate
+from truearm.claims.ledger import Gate as LedgerGate
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
@@ -59,6 +60,8 @@ class Outcome:
     standing: Standing | None = None
     verbose: bool = False
     failure: click.ClickException | None = None
+    decision: LedgerGate | None = None
+    """The gate of a ledger that this race decided."""
 
     @property
     def verdict(self) -> Gate | None:
@@ -80,7 +83,11 @@ class Outcome:
     @property
     def sentences(self) -> str:
         """The answer, without the table."""
-        return words.summarize(self.result, voice=self.voice, gate=self.verdict)
+        return "\n".join(self._lines(verbose=False))
+
+    def _lines(self, *, verbose: bool) -> list[str]:
+        found = words.lines(self.result, voice=self.voice, verbose=verbose, gate=self.verdict)
+        return found if self.decision is None else [words.ledger_gate(self.decision), *found]
 
     def rows(self) -> list[tables.Row]:
         """Return the table of commands."""
@@ -102,6 +109,7 @@ class Outcome:
             "shell_cost": self.shell_cost,
             "machine": machine(),
             "results": self.hyperfine(),
+            **({} if self.decision is None else {"gate": self.decision.to_dict()}),
         }
         metric = self.setting.metric
         return json_text(document(self.result, self.tapes, reference=self.reference, metric=metric, **more))
@@ -120,8 +128,7 @@ class Outcome:
     def text(self, *, err: bool = False) -> str:
         """Return what a person reads, on standard output or standard error."""
         result, screen, gate = self.result, Screen.here(err=err), self.verdict
-        said = words.lines(result, voice=self.voice, verbose=self.verbose, gate=gate)
-        answer = [screen.answer(said, result, gate)]
+        answer = [screen.answer(self._lines(verbose=self.verbose), result, gate)]
         rest = [
             screen.table(self.rows(), result, ratios(result, self.reference), self.display_unit),
             tables.table(rows) if (rows := tables.control_rows(result)) else "",

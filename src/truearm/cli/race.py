@@ -1,6 +1,8 @@
 """`truearm race`: which command is best, with an error probability."""
 
+from collections.abc import Collection
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -24,6 +26,11 @@ _AGAIN = {
         "export_html",
         "github_summary",
     ),
+}
+# Options that ask another question than a gate of a ledger, or would let it be decided twice.
+_NOT_IN_GATES = {
+    *("delta", "quantile", "at_least", "at_most", "control", "fdr", "metrics", "fail_unless_best"),
+    *("fail_if_worse_than", "strict", "seed", "save", "resume"),
 }
 _NEW_FILE = options.NewFile(dir_okay=False)
 _EXPORT = options.NewFile(dir_okay=False, allow_dash=True)
@@ -191,6 +198,14 @@ def _plain(word: str) -> str:
 @click.option(
     "--seed", type=options.Whole(0), help="Seed of the order of runs inside a batch; recorded in any case."
 )
+@click.option(
+    "--ledger",
+    type=_NEW_FILE,
+    metavar="FILE",
+    help="Decide whether a command is better than --base, as one of many gates with one error rate.",
+)
+@click.option("--base", metavar="NAME", help="With --ledger: the command in use now; the other is the candidate.")
+@click.option("--expected", type=options.Whole(1), help="Gates expected in a new ledger; 100 by default.")
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Continue the race in FILE.")
 @click.option("-y", "--yes", is_flag=True, help="Run the commands of FILE even if you did not start it.")
@@ -241,14 +256,19 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --rev main --rev . --builds 20 --build 'make SEED={seed}' -- ./bench    ... over random builds
     truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
+    truearm race --ledger loop.db --base old -n old './old' -n new './new'   accept new? (docs/ledger.md)
     truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
 
     A round runs every command that is left once, in random order: a load that changes meets all of them alike.
     Load that treats the commands alike does not spoil the answer (--contamination). Commands run
     without a shell unless one of them uses shell syntax; then all run through the same shell.
 
-    Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful.
+    Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful. With --ledger:
+    0 accepted; 1 certified not better; 3 the budget ended, not accepted; 4 doubtful, not accepted.
     """  # noqa: D301 - click wants the control character
+    if chosen["ledger"] is not None and (given := _given(ctx, _NOT_IN_GATES)):
+        msg = f"--ledger decides in rounds, in one race, at a level of its own; remove {', '.join(given)}"
+        raise click.UsageError(msg)
     asked = check(Asked(**chosen))
     with ExitStack() as stack:
         if asked.resume:
@@ -266,6 +286,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
                 raise failure
             ctx.exit(code)
         outcome = racing.run_race(race, asked)
+        if race.gate is not None and race.ledger is not None:
+            outcome = replace(outcome, decision=race.ledger.record(race.gate, outcome.result))
     if outcome.failure is None:
         aside = "-" in asked.exports.values()  # a document has standard output for itself
         click.echo(outcome.document() if asked.as_json else outcome.text(err=aside), err=aside)
@@ -274,6 +296,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
         raise outcome.failure
     best = check_name(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, gate=outcome.verdict, strict=asked.strict)
+    if outcome.decision is not None:
+        code = gates.VERDICT_CODES[outcome.decision.verdict]
     notice = outcome.budget is not None and not outcome.result.alarms
     if asked.github_summary and (line := gates.annotation(code, outcome.sentences, notice=notice)):
         click.echo(line, err=True)
@@ -281,14 +305,19 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
 
 def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:
-    given = [
-        parameter.opts[-1]
-        for parameter in ctx.command.params
-        if parameter.name not in {*_AGAIN, "commands", None}
-        and ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
-    ]
-    given += ["-i"] if asked.accepted else []
+    others = {parameter.name or "" for parameter in ctx.command.params} - {*_AGAIN, "commands", ""}
+    given = [*_given(ctx, others), *(["-i"] if asked.accepted else [])]
     if asked.commands or given:
         what = "commands" if asked.commands else ", ".join(given)
         msg = f"--resume takes {what} from the file, where they were fixed; remove them"
         raise click.UsageError(msg)
+
+
+def _given(ctx: click.Context, names: Collection[str]) -> list[str]:
+    """Return which of these options are on the command line."""
+    return [
+        parameter.opts[-1]
+        for parameter in ctx.command.params
+        if parameter.name in names
+        and ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+    ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -50,6 +50,10 @@ from truearm.run import Study, run, shuffle
 from truearm.store import Store, lock
 from truearm.study import Study as PureStudy
 
+if TYPE_CHECKING:
+    from truearm.claims.ledger import Gate
+    from truearm.ledger import Ledger
+
 MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
@@ -65,6 +69,9 @@ class Race:
     store: Store | None
     follower: Follower | None = None
     """Watches the metrics of a suite."""
+    ledger: "Ledger | None" = None
+    gate: "Gate | None" = None
+    """The gate of the ledger that this race decides."""
 
 
 def start(asked: Asked, stack: ExitStack) -> Race:
@@ -87,6 +94,13 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
     suite = suite_of(asked, setting, problem)
+    ledger, gate = None, None
+    if asked.ledger is not None:
+        from truearm.cli.ledger import at_level, open_gate  # other races start without it
+
+        ledger, gate = open_gate(asked, setting, revisions)
+        stack.enter_context(ledger)
+        problem = at_level(problem, gate.level)
     seed = asked.seed
     if seed is None and not problem.rounds:  # the order of rounds is drawn round by round
         seed = int.from_bytes(os.urandom(4), "big")
@@ -106,7 +120,9 @@ def start(asked: Asked, stack: ExitStack) -> Race:
         stack.enter_context(lock(asked.save, wait=False))
         store = stack.enter_context(saved.create(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
-    return Race(study=study, setting=setting, first=first, store=store, follower=follower)
+    return Race(
+        study=study, setting=setting, first=first, store=store, follower=follower, ledger=ledger, gate=gate
+    )
 
 
 def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:

@@ -19,6 +19,7 @@ from truearm.data.importers import distinct_keys
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.units import Reduction
+from truearm.report import words
 from truearm.report.export import json_text
 from truearm.report.numbers import name_of, plural
 from truearm.study import Study
@@ -26,6 +27,7 @@ from truearm.verification import Verified, certificate_of, verify
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
 _SQLITE = b"SQLite format 3\0"
+_HEADER_BYTES = 100
 
 
 @click.command("verify")
@@ -57,20 +59,23 @@ def verify_command(
     truearm verify result.json run.db                 ... by the log of the study
     truearm verify found.json data.csv --arm variant --value ms
     truearm verify run.db                             was a log changed since it was written?
+    truearm verify loop.db                            ... or a ledger? Are its levels and verdicts right?
 
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
     it can be recomputed and the rest is on trust.
     """  # noqa: D301 - click wants the control character
     try:
         with Path(file).open("rb") as opened:  # once: what comes through a pipe cannot be read again
-            start = opened.read(len(_SQLITE))
-            raw = b"" if start == _SQLITE else start + opened.read()
-        if start == _SQLITE:
+            start = opened.read(_HEADER_BYTES)
+            is_log = start.startswith(_SQLITE)
+            raw = b"" if is_log else start + opened.read()
+        if is_log:
             if readings is not None:
                 turned = f"truearm verify {readings} {file}"
                 msg = f"a log is verified alone; to verify a result with it: {turned}"
                 raise InvalidArgument(msg)
-            return _verify_log(file, head, as_json=as_json)
+            is_ledger = int.from_bytes(start[68:72], "big") == store.LEDGER  # its application id
+            return (_verify_ledger if is_ledger else _verify_log)(file, head, as_json=as_json)
         if head is not None:
             _check_head(readings, head)
         data = _parse(file, raw)
@@ -92,12 +97,23 @@ def _check_head(path: str | None, noted: str) -> None:
 def _verify_log(path: str, noted: str | None, *, as_json: bool) -> int:
     """Check a log, and print its head to note for the next time."""
     found = store.verify(path, noted)
-    words = (
+    said = (
         f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
         f"unless its digests were recomputed too. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}
-    click.echo(json_text(plain) if as_json else Screen.here().wrap(words))
+    click.echo(json_text(plain) if as_json else Screen.here().wrap(said))
+    return 0
+
+
+def _verify_ledger(path: str, noted: str | None, *, as_json: bool) -> int:
+    """Recompute a ledger, and print its head to note for the next time."""
+    from truearm.ledger import read_ledger
+
+    book = read_ledger(path, noted)
+    said = words.ledger_verified(book.account, name_of(path), book.head)
+    plain = {**_plain(Verified()), "gates": len(book.gates), "head": book.head}
+    click.echo(json_text(plain) if as_json else Screen.here().wrap(said))
     return 0
 
 

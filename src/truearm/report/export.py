@@ -16,11 +16,12 @@ from typing import Any
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.certify import ratios
+from truearm.claims.ledger import Account
 from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.report.tables import suite_order, suite_point
-from truearm.report.words import standing, suite_summary
+from truearm.report.words import ledger_guarantee, standing, suite_summary
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -209,3 +210,17 @@ def suite_csv(result: SuiteResult) -> str:
         values = (*(getattr(one, name) for name in _SUITE_COLUMNS[:-1]), suite_point(result, one))
         writer.writerow([cell(x) if not isinstance(x, float) or math.isfinite(x) else "" for x in values])
     return text.getvalue()
+
+
+def ledger_document(account: Account) -> dict[str, Any]:
+    """Return a ledger for JSON."""
+    settings = account.settings
+    return {
+        "delta": settings.delta,
+        "error_rate": settings.error_rate,
+        "expected": settings.expected,
+        "spent": account.spent,
+        "next_level": account.next_level,
+        "guarantee": ledger_guarantee(account),
+        "gates": [gate.to_dict() for gate in account.gates],
+    }

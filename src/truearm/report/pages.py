@@ -24,12 +24,13 @@ from truearm import __version__
 from truearm.claims.certificate import Bound, Status, Tapes
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate
+from truearm.claims.ledger import Account
 from truearm.claims.result import Analysis, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
 from truearm.report import svg, words
-from truearm.report.export import suite_document
+from truearm.report.export import ledger_document, suite_document
 from truearm.report.numbers import (
     ON_PAGES,
     PLAIN_UNIT,
@@ -52,6 +53,7 @@ from truearm.report.tables import (
     apart_cell,
     arm_rows,
     control_rows,
+    ledger_rows,
     point_cell,
     spans,
     suite_order,
@@ -682,6 +684,19 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
 def save_suite(result: SuiteResult, path: "str | PathLike[str]") -> None:
     """Write a suite as a page."""
     Path(path).write_text(suite_page(result, result.runs), encoding="utf-8")
+
+
+def ledger_page(account: Account, name: str) -> str:
+    """Return a ledger as one self-contained page: levels and evidence over gates, drawn and in a table."""
+    chart = None
+    if account.gates:
+        closed = [None if gate.verdict == "open" else gate.log_evidence for gate in account.gates]
+        graph = svg.gates([gate.log_bar for gate in account.gates], closed, "Evidence of each gate, and its bar")
+        rows = ledger_rows(account)
+        chart = {"graph": graph, "drawn": Markup(graph.drawn), "ruler": _ruler(graph.across), "rows": rows}
+    sections = _render("sections.html", ledger=chart)
+    found = Parts(f"{name}: {words.ledger_headline(account)}", "\n".join(words.ledger(account)), sections, {})
+    return _assemble(found, ledger_document(account))
 
 
 def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:

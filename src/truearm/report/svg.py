@@ -15,7 +15,7 @@ from truearm.report.numbers import name_of, number
 from truearm.report.picture import Strip
 
 WIDTH = 1000
-_BAR, _STRIP = 24, 60  # heights of the boards
+_BAR, _STRIP, _GRAPH = 24, 60, 400  # heights of the boards
 _MARGIN = 30  # on both sides of a strip, for readings off the chart
 _TICKS = 5  # of an axis, about
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -115,6 +115,46 @@ def strip(found: Strip, window: Interval, label: str) -> str:
     )
     shapes = f'<path class="dots" d="{marks[0]}"/><path class="far" d="{marks[1]}"/>'
     return _board("strip", _STRIP, label, margins + shapes)
+
+
+class Graph(NamedTuple):
+    """A picture, and the labels of its axes."""
+
+    drawn: str
+    across: list[Tick]
+    up: list[Tick]
+
+
+def gates(bars: Sequence[float], found: Sequence[float | None], label: str) -> Graph:
+    """Return what every gate of a ledger needed, as steps, and a dot for the log-evidence it closed with."""
+    known = [value for value in found if value is not None]
+    tens, top = math.log(10), 1.25 * max(bars)
+    window = Interval(min(0.0, max(min(known, default=0.0), -top)) / tens, top / tens)
+    wide = WIDTH / len(bars)
+
+    def y(log_evidence: float) -> float:
+        share = (log_evidence / tens - window.low) / (window.high - window.low)
+        return round(_GRAPH * (1 - min(max(share, 0.0), 1.0)), 1)
+
+    heights = _power_ticks(window)
+    rules = "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in heights)
+    steps = "".join(f"M{i * wide:.1f} {y(bar)}h{wide:.1f}" for i, bar in enumerate(bars))
+    closed = [(i, value) for i, value in enumerate(found) if value is not None]
+    dots = (
+        f'<path class="gate{" missed" * (value < bars[i])}" d="M{(i + 0.5) * wide:.1f} {y(value)}h0"/>'
+        for i, value in closed
+    )
+    frame = f'<path class="frame" d="M0 0H{WIDTH}V{_GRAPH}H0Z{rules}"/><path class="needed" d="{steps}"/>'
+    across = [Tick((i + 0.5) / len(bars), number(i + 1)) for i in range(0, len(bars), -(-len(bars) // 10))]
+    return Graph(_board("graph", _GRAPH, label, frame + "".join(dots)), across, heights)
+
+
+def _power_ticks(window: Interval) -> list[Tick]:
+    low, high = window
+    steps = (s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m))
+    step = next(s for s in steps if s * _TICKS >= (high - low) * 0.99)
+    powers = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
+    return [Tick((p - low) / (high - low), power(p)) for p in powers]
 
 
 def power(p: int) -> str:

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from truearm.claims.certificate import Place, Tapes
+from truearm.claims.ledger import Account
 from truearm.claims.result import Analysis, Arm, Ratio, Result
 from truearm.claims.suites import Compared, SuiteResult
 from truearm.problem import Adversary
@@ -30,7 +31,7 @@ from truearm.report.numbers import (
     unit_for,
     value,
 )
-from truearm.report.words import SUITE_ORDER, Voice, standing
+from truearm.report.words import SUITE_ORDER, Voice, evidence, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
@@ -184,6 +185,24 @@ def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
         return name_of(place.arm), tier[place.arm], place_cell(place), worse, point_cell(up_to)
 
     return [("arm", "tier", "place", "better than", "up to bad readings"), *map(row, found.tiers.places)]
+
+
+def ledger_rows(account: Account) -> list[tuple[str, ...]]:
+    """Return every gate of a ledger."""
+    heading = ("candidate", "gate", "base", "needs", "evidence", "readings", "verdict")
+    rows = (
+        (
+            name_of(gate.name),
+            count(gate.number),
+            name_of(gate.base),
+            evidence(gate.log_bar),
+            "" if gate.verdict == "open" else evidence(gate.log_evidence),
+            count(gate.details["pulls"]) if "pulls" in gate.details else "",
+            gate.verdict,
+        )
+        for gate in account.gates
+    )
+    return [heading, *rows]
 
 
 def place_cell(place: Place) -> str:

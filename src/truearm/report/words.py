@@ -13,12 +13,14 @@ from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
+from truearm.claims.ledger import VERDICTS, Account, Verdict
+from truearm.claims.ledger import Gate as LedgerGate
 from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
 from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
-from truearm.problem import Adversary, Contamination, Handicap, Problem
+from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.report.numbers import (
     MAX_LISTED,
     PLAIN_UNIT,
@@ -1366,4 +1368,75 @@ def breakdowns(result: Result) -> str:
     return (
         f"{name_of(result.leader)} is first if up to {first} of the readings were bad ({second} if an adversary "
         f"sees the true readings; {third} if it also picks which to change)."
+    )
+
+
+# Ledgers
+
+_VERDICTS: Mapping[Verdict, str] = {
+    "accepted": "Accepted: {0} is better than {1}",
+    "not better": "Not accepted: {0} is certified not to be better than {1}",
+    "undecided": "Not accepted: {0} was not shown to be better than {1}",
+    "doubtful": "Not accepted: the readings contradict an assumption, so nothing is known about {0} and {1}",
+    "open": "Not accepted: the gate of {0} against {1} is open, or its process ended",
+}
+
+
+def ledger_gate(gate: LedgerGate) -> str:
+    """Return the verdict of a gate of a ledger, and what it rests on."""
+    said = _VERDICTS[gate.verdict].format(name_of(gate.name), name_of(gate.base))
+    much = f" by more than {asked}" if (asked := _gate_tolerance(gate)) else ""
+    found = f"evidence {evidence(gate.log_evidence)}, and {evidence(gate.log_bar)} accepts"
+    return f"{said}{much}. Gate {count(gate.number)}: {found}."
+
+
+def _gate_tolerance(gate: LedgerGate) -> str:
+    asked = gate.details.get("tolerance")
+    found = Tolerance.of(asked) if isinstance(asked, str) else Tolerance()
+    return amount(found) if found and gate.verdict != "doubtful" else ""
+
+
+def evidence(log_value: float) -> str:
+    """Return evidence as a number."""
+    return number(float(f"{math.exp(min(log_value, 700.0)):.3g}"))
+
+
+def ledger_headline(account: Account) -> str:
+    """Return how many gates there are and how they ended."""
+    counts = (f"{count(n)} {verdict}" for verdict in VERDICTS if (n := account.count(verdict)))
+    return f"{plural(len(account.gates), 'gate')}: {', '.join(counts)}" if account.gates else "No gate was opened"
+
+
+def ledger_guarantee(account: Account) -> str:
+    """Return what a ledger bounds."""
+    limit = percent(account.settings.delta)
+    if account.settings.error_rate == "any":
+        return f"The chance that any accepted candidate is not better than its base is at most {limit}."
+    return (
+        f"Of the accepted candidates, the expected share that is not better than its base is at most {limit}, "
+        "whenever the loop stops."
+    )
+
+
+def ledger(account: Account) -> list[str]:
+    """Return what a ledger shows, one paragraph each: the gates, what is guaranteed, and what is spent."""
+    settings = account.settings
+    more = f"{percent(account.spent)} of {percent(settings.delta)} is spent"
+    following = f"the next gate needs evidence of {evidence(-math.log(account.next_level))}"
+    late = len(account.gates) >= settings.expected
+    planned = f"; {count(settings.expected)} gates were expected, so levels are smaller now" if late else ""
+    return [
+        f"{ledger_headline(account)}.",
+        f"{ledger_guarantee(account)} This covers each acceptance here, not what was measured elsewhere, and not "
+        "that the last base beats the first.",
+        f"{more}; {following}{planned}.",
+    ]
+
+
+def ledger_verified(account: Account, file: str, head: str) -> str:
+    """Return what was recomputed of a ledger."""
+    return (
+        f"Verified: {file} holds {plural(len(account.gates), 'gate')}. Numbers, levels and verdicts follow from "
+        "each other and no row was changed, unless all digests were recomputed too. Note its head to rule that "
+        f"out: {head}"
     )
