@@ -129,8 +129,6 @@ def analyze(
     form, asked_of = _split(options)
     if of is not None:
         asked_of["items"] = of
-    if asked_of.get("score_range") is not None:
-        asked_of.setdefault("contamination", 0.0)  # the claim is about the scores as given
     at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
     _check_together(design, dependent_arms=asked_of.get("dependent_arms", False))
     if round is not None:
@@ -173,7 +171,15 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     rounds = round is not None or bool(own.pop("rounds", False))
     if getattr(own.get("contamination"), "blind", False) and not rounds:
         del own["contamination"]
-    return fix_options(cast("ProblemOptions", {**own, **asked}), rounds=rounds)
+    options = {**own, **asked}
+    if options.get("score_range") is not None:
+        options.setdefault("contamination", 0.0)  # the claim is about the scores as given
+    elif "score_range" in own:
+        msg = (
+            "score_range is missing: not all scores are between 0 and 1; give the lowest and the highest possible"
+        )
+        raise InvalidArgument(msg, "score_range")
+    return fix_options(cast("ProblemOptions", options), rounds=rounds)
 
 
 def _analyze(

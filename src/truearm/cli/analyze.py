@@ -85,13 +85,13 @@ def analyze_command(
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     context = click.get_current_context()
-    if context.get_parameter_source("contamination") is ParameterSource.DEFAULT:
-        del chosen["contamination"]  # what is assumed by default depends on what is compared
+    # defaults depend on what is compared, and an export of a race brings its own
+    chosen = {k: v for k, v in chosen.items() if context.get_parameter_source(k) is not ParameterSource.DEFAULT}
     found = analyze(list(files), value=value, **chosen)
     if as_json:
         click.echo(json_text(found.to_dict()))
     else:
-        advice = _advice(found, value if chosen["goal"] is None else None)
+        advice = _advice(found, None if "goal" in chosen else value)
         texts = "\n\n".join((told(found), *map(_wrapped, advice)))
         click.echo(edge.as_options(texts, context.command))
     exports = edge.Exports()

@@ -54,7 +54,7 @@ def load_files(
     folder = tempfile.TemporaryDirectory()
     try:
         files, kind = _locate(paths, form, Path(folder.name))
-        data = importers.read(files, columns, reduction) if kind in ("csv", "json", "folder") else None
+        data = importers.read(files, columns, reduction) if kind in ("csv", "json", "jsonl", "folder") else None
         if data is None:
             table = _open(files, kind, columns, form, alone=query is None)
             data = (table if query is None else _queried(table, query)).load(columns, reduction)

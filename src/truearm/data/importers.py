@@ -9,12 +9,14 @@ import csv
 import gzip
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from truearm.errors import InvalidArgument, TruearmError, first_line
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Reduction, Units, by_unit
 
+Made = TypeVar("Made")
 Runs = Iterator[tuple[str, list[float] | None]]
 """The name of a benchmark and the readings of one unit of it; None if there are only statistics."""
 
@@ -131,6 +134,87 @@ _TOOLS = (
 )
 
 
+class _Scored:
+    """The scores of one model on the items of one task."""
+
+    def __init__(self, model: str, task: str) -> None:
+        self.model, self.task = model, task
+        self.items: dict[str, None] = {}
+        """All items in order, also those without a score."""
+        self.scores: dict[str, dict[str, list[float]]] = {}
+        """By metric and item; several of an item are epochs, of which the mean counts."""
+
+    def add(self, metric: str, item: str, value: Any) -> None:  # noqa: ANN401 - whatever a file holds
+        """Add a score that is a number or a grade; other values cannot be compared."""
+        if isinstance(value, str):
+            value = _GRADES.get(value, _GRADES.get(value.lower(), value))
+        with suppress(TypeError, ValueError):
+            number = float(value)
+            self.scores.setdefault(metric, {}).setdefault(item, []).append(number)
+
+
+_SAMPLE_KEYS = {  # of a record of lm-evaluation-harness besides its metrics
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *("doc_hash", "prompt_hash", "target_hash"),
+}
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # of Inspect
+
+
+def _harness(path: Path) -> _Scored | None:
+    """Return the samples that lm-evaluation-harness logged; None if the first line is not one of them."""
+    task = re.sub(r"^samples_|(_\d{4}-\d\d-\d\dT[^_]*)?\.jsonl(\.gz)?$", "", path.name)
+    found = _Scored(path.absolute().parent.name.replace("__", "/"), task)
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+        first = lines.readline()
+        if '"doc_id"' not in first or '"filtered_resps"' not in first:
+            return None
+        for line in filter(str.strip, chain([first], lines)):
+            sample = json.loads(line)
+            kind, item = sample.get("filter", "none"), str(sample["doc_id"])  # one record for each filter
+            found.items[item] = None
+            for metric in sample.get("metrics") or sorted(sample.keys() - _SAMPLE_KEYS):
+                found.add(metric if kind == "none" else f"{metric},{kind}", item, sample.get(metric))
+    return found
+
+
+def _inspect(data: Mapping[str, Any]) -> _Scored:
+    """Return the scores in a log of Inspect."""
+    found = _Scored(str(data["eval"]["model"]), str(data["eval"]["task"]))
+    for sample in data["samples"]:
+        item = str(sample["id"])
+        found.items[item] = None
+        for scorer, score in (sample.get("scores") or {}).items():
+            value = score["value"]
+            for part, number in value.items() if isinstance(value, Mapping) else [("", value)]:
+                found.add(f"{scorer}/{part}".rstrip("/"), item, number)
+    return found
+
+
+def _compare_scores(files: Sequence[Path], found: Sequence[_Scored], metric: str | None) -> Dataset:
+    """Return one arm per file, its scores by item; different tasks are never rivals."""
+    tasks = sorted({one.task for one in found})
+    if len(tasks) > 1:
+        msg = f"the files are of different tasks, which are not compared: {', '.join(tasks):.200}; choose one"
+        raise InvalidArgument(msg, "file")
+    if len(found) == 1:
+        raise InvalidArgument(f"{files[0].name!r} is of one model; give a file of each model", "file")
+    shared = [name for name in found[0].scores if all(one.scores.get(name) for one in found)]
+    chosen = shared if metric is None else [name for name in shared if name == metric]
+    if len(chosen) != 1:
+        what = "no metric in common" if not shared else f"the metrics {', '.join(map(repr, shared)):.300}"
+        raise InvalidArgument(f"the files have {what}; choose one with value=", "value", metric)
+    labels = [one.model for one in found]
+    labels = labels if len(set(labels)) == len(files) else _labels(files)
+    items = dict.fromkeys(chain(*(one.items for one in found)))
+    tapes = {
+        label: np.array([np.mean(one.scores[chosen[0]].get(item) or math.nan) for item in items])
+        for label, one in zip(labels, found, strict=True)
+    }
+    known = np.concatenate(list(tapes.values()))
+    is_share = bool(np.all((known >= 0) & (known <= 1) | np.isnan(known)))
+    return Dataset(tapes, options={"rounds": True, "score_range": (0.0, 1.0) if is_share else None})
+
+
 def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Dataset | None:
     """Return the readings in exports, one arm per benchmark, or per file if there are several; None for tables."""
     found = [_read(file, reduction) for file in files]
@@ -147,7 +231,13 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         if column not in (None, "rows"):
             msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
             raise InvalidArgument(msg, argument, column)
-    data = known[0] if len(known) == 1 else _compare(files, known, columns.value)
+    scored = [one for one in known if isinstance(one, _Scored)]
+    plain = [one for one in known if isinstance(one, Dataset)]
+    if scored and plain:
+        raise InvalidArgument("some files are scores and others are times; give files of one kind", "file")
+    if scored:
+        return _compare_scores(files, scored, columns.value)
+    data = plain[0] if len(plain) == 1 else _compare(files, plain, columns.value)
     return data.align() if columns.round == "rows" else data
 
 
@@ -165,12 +255,10 @@ def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | N
         names = ", ".join(map(repr, shared))
         msg = f"the files have {len(shared)} benchmarks in common; choose one with value=: {names:.300}"
         raise InvalidArgument(msg, "value")
-    labels = [file.name.partition(".")[0] for file in files]
-    labels = labels if len(set(labels)) == len(files) else [str(file) for file in files]
     chosen = [
         shared[0] if shared else next(iter(data.tapes)) for data in known
     ]  # commands differ by what they run
-    pairs = list(zip(labels, known, chosen, strict=True))
+    pairs = list(zip(_labels(files), known, chosen, strict=True))
     tapes = {label: data.tapes[name] for label, data, name in pairs}
     units = None
     if all(data.units is not None for data in known):
@@ -180,11 +268,19 @@ def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | N
     return Dataset(tapes, True, units, timed=all(data.timed for data in known))
 
 
-def _read(path: Path, reduction: Reduction) -> Dataset | None:  # noqa: PLR0911 - one for each kind
+def _labels(files: Sequence[Path]) -> list[str]:
+    """Return a name for each file."""
+    labels = [file.name.partition(".")[0] for file in files]
+    return labels if len(set(labels)) == len(files) else [str(file) for file in files]
+
+
+def _read(path: Path, reduction: Reduction) -> "Dataset | _Scored | None":  # noqa: PLR0911 - one for each kind
     if path.is_dir():
         return _folder(path, reduction)
     if path.suffix.lower() == ".csv":
         return _table(path, reduction)
+    if ".jsonl" in (ending.lower() for ending in path.suffixes[-2:]):
+        return _checked("lm-evaluation-harness", path, lambda: _harness(path))
     if ".json" not in (ending.lower() for ending in path.suffixes[-2:]):
         return None
     data = read_json(path)
@@ -192,6 +288,8 @@ def _read(path: Path, reduction: Reduction) -> Dataset | None:  # noqa: PLR0911 
         return None
     if isinstance(data.get("certificate"), Mapping) and isinstance(data.get("readings"), Mapping):
         return _own(data, path)
+    if isinstance(data.get("eval"), Mapping) and "samples" in data:
+        return _checked("Inspect", path, lambda: _inspect(data))
     if {"iters", "times"} <= data.keys():
         return _known(_CRITERION, {**data, "name": path.absolute().parent.parent.name}, path, reduction)
     for tool in _TOOLS:
@@ -205,12 +303,17 @@ def _read(path: Path, reduction: Reduction) -> Dataset | None:  # noqa: PLR0911 
 
 def _known(tool: _Tool, data: Mapping[str, Any], path: Path, reduction: Reduction) -> Dataset:
     """Return the readings in an export of a tool."""
+    return _checked(tool.name, path, lambda: _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data)))
+
+
+def _checked(tool: str, path: Path, make: Callable[[], Made]) -> Made:
+    """Return what an export holds; one that only looks like it is an error."""
     try:
-        return _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data))
+        return make()
     except TruearmError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        what = f"{path.name!r} looks like an export of {tool.name}, but is not"
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        what = f"{path.name!r} looks like an export of {tool}, but is not"
         raise InvalidArgument(f"{what}: {' '.join(repr(error).split()):.120}; export it again", "file") from None
 
 

@@ -1,0 +1,107 @@
+"""Scores of models that evaluation tools logged: one file per model, the same items (extensions B)."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import truearm as ta
+from entry import truearm as run
+
+RNG = np.random.default_rng(4)
+RIGHT = {"org/good": RNG.random(250) < 0.85, "org/bad": RNG.random(250) < 0.6}
+
+
+def harness(folder, model, right, *, task="gsm8k", packed=False, **changed):
+    """Write samples as lm-evaluation-harness logs them: a record per document and filter."""
+    records = []
+    for kind in ("strict-match", "flexible-extract"):
+        for i, score in enumerate(right.tolist()):
+            records.append(
+                {
+                    "doc_id": i,
+                    "doc": {"question": f"question {i}", "answer": "4"},
+                    "target": "4",
+                    "arguments": {"gen_args_0": {"arg_0": f"question {i}", "arg_1": {"until": ["\n"]}}},
+                    "resps": [["It is 4"]],
+                    "filtered_resps": ["4"],
+                    "filter": kind,
+                    "metrics": ["exact_match"],
+                    "doc_hash": f"{i:x}",
+                    "prompt_hash": f"{i:x}",
+                    "target_hash": "4",
+                    "exact_match": float(score) if kind == "flexible-extract" else 0.0,
+                    **changed,
+                }
+            )
+    place = folder / model.replace("/", "__")
+    place.mkdir(exist_ok=True)
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path = place / f"samples_{task}_2026-01-05T10-00-00.123456.jsonl{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    return str(path)
+
+
+def inspect(folder, model, right, *, task="arc", grade=lambda x: "C" if x else "I", epochs=1):
+    """Write a log as Inspect does with --log-format json."""
+    samples = [
+        {
+            "id": i,
+            "epoch": epoch,
+            "input": f"question {i}",
+            "target": "A",
+            "scores": {"match": {"value": grade(x), "answer": "A"}} if i != 3 else None,
+            "error": None if i != 3 else {"message": "no answer"},
+        }
+        for epoch in range(1, epochs + 1)
+        for i, x in enumerate(right.tolist())
+    ]
+    spec = {"task": task, "model": model, "dataset": {"name": task, "samples": right.size}, "config": {}}
+    path = folder / f"{model.replace('/', '-')}_{task}.json"
+    path.write_text(json.dumps({"version": 2, "status": "success", "eval": spec, "samples": samples}))
+    return str(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_samples_of_the_harness(tmp_path, packed):
+    files = [harness(tmp_path, model, right, packed=packed) for model, right in RIGHT.items()]
+    found = ta.analyze(files, value="exact_match,flexible-extract", of=1000)
+    assert (found.best, found.status.value, found.items) == ("org/good", "certified", (250, 1000))
+    assert found.problem.contamination.eps == 0
+    assert found.arms[0].observed == pytest.approx(RIGHT["org/good"].mean())
+    ended = run("analyze", *files, "--value", "exact_match,flexible-extract")
+    assert (ended.returncode, "org/good has the highest mean score" in ended.stdout) == (0, True)
+    with pytest.raises(ta.InvalidArgument, match="'exact_match,strict-match', 'exact_match,flexible-extract'"):
+        ta.analyze(files)
+
+
+@pytest.mark.parametrize("grade", [lambda x: "C" if x else "I", bool, float, lambda x: {"a": x, "b": "text"}])
+def test_logs_of_inspect(tmp_path, grade):
+    files = [inspect(tmp_path, model, right, grade=grade, epochs=2) for model, right in RIGHT.items()]
+    found = ta.analyze(files)
+    assert (found.best, found.items) == ("org/good", (250, None))
+    assert found.missing == {"org/good": 1, "org/bad": 1}  # item 3
+
+
+def test_other_ranges_are_asked_for(tmp_path):
+    files = [inspect(tmp_path, m, right, grade=lambda x: 100.0 * x) for m, right in RIGHT.items()]
+    with pytest.raises(ta.InvalidArgument, match="score_range is missing"):
+        ta.analyze(files)
+    assert ta.analyze(files, score_range=(0, 100)).best == "org/good"
+
+
+def test_what_is_not_compared(tmp_path):
+    (good, right), (bad, wrong) = RIGHT.items()
+    one = inspect(tmp_path, good, right)
+    cases = {
+        "different tasks, which are not compared: arc, mmlu": [one, inspect(tmp_path, bad, wrong, task="mmlu")],
+        "is of one model; give a file of each": [one],
+        "looks like an export of lm-evaluation-harness, but is not": [harness(tmp_path, bad, wrong, metrics=3)],
+    }
+    for message, files in cases.items():
+        with pytest.raises(ta.InvalidArgument, match=message):
+            ta.analyze(files)
+    same = [one, inspect(tmp_path, "copy", right)]
+    (tmp_path / "copy_arc.json").write_text((tmp_path / "org-good_arc.json").read_text())
+    assert set(ta.analyze(same).pulls) == {"org-good_arc", "copy_arc"}  # one model twice: by file
