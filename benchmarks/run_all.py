@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 COPY = HERE.parent / "build" / "bench"
 PEERS = {
     "analyze": ("duckdb", "polars"),
+    "builds": ("gcc", "git"),
     "counts": ("duckdb",),
     "engine": ("river", "mabwiser"),
     "false_alarms": ("hyperfine", "gcc", "taskset", "pytest_benchmark"),
@@ -41,6 +42,7 @@ PEERS = {
 FULL = {"counts": "--save", "howard_ramdas": "--save", "race_vs_hyperfine": "--jobs 1"}
 SIZES = {  # what makes each of them take a few minutes at most
     "analyze": "10000000 2",
+    "builds": "--pairs 10 --slow 5",
     "control": "8",
     "counts": "--rows 1e7 --memory-rows 2e7 --readings 1e7",
     "drift": "2",

@@ -22,7 +22,7 @@ from test_docs import DOCS, blocks, shortened
 
 PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start", "suites", "team")
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
-APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
+APART = re.compile(r"\?$| / |2\.0\.5|count\.py|\./hash")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not
 RACED = (0, 1, 3, 4)  # whatever a second on this machine says: 2 is an error
 
