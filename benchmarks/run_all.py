@@ -48,6 +48,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "drift": "2",
     "efficiency": "--quick",
     "engine": "3",
+    "evaluate": "2",
     "false_alarms": "--gates 4 --log {folder}/false_alarms.jsonl",
     "freshness": "10",
     "howard_ramdas": "--reps 8",

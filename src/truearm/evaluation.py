@@ -25,6 +25,7 @@ from truearm.errors import ArmFailed, InvalidArgument, TruearmError
 from truearm.events import Noted, Reading
 from truearm.policies.paired import Paired
 from truearm.problem import (
+    Bounded,
     Contamination,
     Interval,
     Problem,
@@ -49,7 +50,7 @@ def evaluate(
     score_range: tuple[float, float] = (0, 1),
     goal: Literal["max", "min"] = "max",
     delta: float = 0.05,
-    contamination: float | Contamination = 0.0,
+    contamination: float | Contamination | Bounded = 0.0,
     tolerance: float = 0.0,
     control: str | None = None,
     tiers: bool = False,
@@ -76,7 +77,7 @@ def evaluate(
     goal, delta, tolerance
         As in `Study`.
     contamination
-        The largest share of each arm's scores that may be wrong.
+        The largest share of each arm's scores on the list that may be wrong, or an audit of them.
     control, tiers
         As in `analyze`; every arm is then scored on all items that are drawn.
     max_items

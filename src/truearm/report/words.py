@@ -587,7 +587,15 @@ class _Summary:
         return [f"{head}{hidden}.", self._apart()], [no_help, *self._would_decide()]
 
     def _no_help(self) -> str:
+        if self.is_list_over:
+            return "All items are scored."
         return f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
+
+    @property
+    def is_list_over(self) -> bool:
+        """Whether every item of a list was scored, so that there is nothing more to measure."""
+        items = self.result.items
+        return items is not None and items.scored == items.all
 
     def _open(self) -> Parts:
         result, problem = self.result, self.problem
@@ -682,7 +690,7 @@ class _Summary:
             text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
             option, leader = self.voice.option("contamination", text), name_of(result.leader)
             said.append(f"{option} decides this: {leader} {self._is_best()}.")
-        if estimate and estimate < declared.eps:
+        if estimate and estimate < declared.eps and not self.is_list_over:
             share = percent(estimate, digits=2)
             only = f"only if fewer than {share} were bad (an estimate)"
             said.append(f"Even unlimited {self.readings} would decide this {only}.")
@@ -694,7 +702,7 @@ class _Summary:
         """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
         rounds = max(result.pulls[arm] for arm in result.ties)
-        if result.items is not None and rounds == result.items.all:
+        if self.is_list_over:
             return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."]
         one = "item" if self.problem.target == "mean" else "round"
         every = f"each of {count(rounds)} {one}s" if rounds > 1 else f"the only {one}"
