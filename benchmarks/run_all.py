@@ -52,6 +52,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "false_alarms": "--gates 4 --log {folder}/false_alarms.jsonl",
     "freshness": "10",
     "howard_ramdas": "--reps 8",
+    "ledger": "60",
     "means": "100",
     "optimality": "binomial",
     "plausible_range": "12",
