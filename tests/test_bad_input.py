@@ -336,7 +336,7 @@ STRAY, HALF = "\udcff", "\ud800"
         (("race", "-n", f"A{STRAY}", "true", "echo"), "must be valid Unicode"),
         (("race", "-n", f"A{HALF}", "true", "echo"), "use another name"),
         (("race", "--seed", "-1", "true", "echo"), "--seed"),
-        (("race", "-r", "2", f"echo {STRAY}", "true"), "use another name"),
+        (("race", "-r", "2", f"echo {STRAY}", "true"), "use another name: -n NAME"),
         (("race", "-P", "x", "1e1000000", "1e1000000", "echo {x}"), "must be a decimal number up to 1e300"),
         (("race", "-P", "x", "1", "2", "-D", "1e-1000000", "echo {x}"), "must be a decimal number up to 1e300"),
         (

@@ -37,6 +37,9 @@ class Setting:
         object.__setattr__(self, "commands", share_shell(self.commands))
         seen: set[str] = set()
         for command in self.commands:
+            if any("\ud800" <= char <= "\udfff" for char in command.name):
+                msg = f"a command must be valid Unicode, but got {command.name!r}; use another name: -n NAME"
+                raise InvalidArgument(msg)
             if command.name in seen:
                 msg = f"two commands are called {command.name!r}; give them different names with -n"
                 raise InvalidArgument(msg)
