@@ -164,12 +164,12 @@ def test_of_times_less_is_better(tmp_path):
     assert "lowest median" in ended.stdout or "doubt" in ended.stdout.lower()
     (tmp_path / "t.csv").write_text("site,latency_ms\n" + "A,1\nA,2\nB,3\nB,4\n" * 40)
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms")
-    assert "if latency_ms is a time, say --goal min" in " ".join(ended.stdout.split())
+    assert "if latency_ms is a time, use --goal min" in " ".join(ended.stdout.split())
     (tmp_path / "r.csv").write_text(
         "site,item,latency_ms\n" + "".join(f"A,{i},{i}\nB,{i},{i + 1}\n" for i in range(40))
     )
     ended = truearm("analyze", tmp_path / "r.csv", "--arm", "site", "--value", "latency_ms", "--round", "item")
-    assert "if latency_ms is a time, say --goal min" in " ".join(ended.stdout.split())
+    assert "if latency_ms is a time, use --goal min" in " ".join(ended.stdout.split())
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
     assert "--goal" not in ended.stdout
 

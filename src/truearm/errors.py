@@ -42,12 +42,12 @@ def _escape(char: str) -> str:
 
 
 class TruearmError(Exception):
-    """The root of the tree, for callers who want to catch all of it.
+    """The base class of all errors of truearm.
 
     Attributes
     ----------
     argument, value
-        The argument that is wrong and what it was, where it is one; what speaks to programs passes them on.
+        The wrong argument and its value, where there is one; cli and service show them as their option or field.
 
     Examples
     --------

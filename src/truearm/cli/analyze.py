@@ -19,9 +19,9 @@ from truearm.evidence import Breakdown
 from truearm.report.export import json_text
 from truearm.report.numbers import count, name_of, percent
 from truearm.report.tables import arm_rows, control_rows, table, tier_rows
-from truearm.report.words import PLAIN, quality, summarize
+from truearm.report.words import PLAIN, breakdowns, lines, quality
 
-UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
+UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict an assumption
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
@@ -55,13 +55,14 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
 @click.option(
     "--query", metavar="SQL", help="The rows to analyze, in SQL: of a database, or of FILE, called data in it."
 )
-@options.shared("json", "export_html")
+@options.shared("json", "export_html", "verbose")
 def analyze_command(
     files: tuple[str, ...],
     *,
     value: str | None,
     as_json: bool,
     html: str | None,
+    verbose: bool,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
     """Find the best arm in a file of readings, some of which may be wrong.
@@ -92,7 +93,7 @@ def analyze_command(
         click.echo(json_text(found.to_dict()))
     else:
         advice = _advice(found, None if "goal" in chosen else value)
-        texts = "\n\n".join((told(found), *map(_wrapped, advice)))
+        texts = "\n\n".join((describe(found, verbose=verbose), *map(_wrap, advice)))
         click.echo(edge.as_options(texts, context.command))
     exports = edge.Exports()
     if html is not None:
@@ -110,11 +111,11 @@ def _advice(found: Analysis, value: str | None) -> Iterator[str]:
     Parameters
     ----------
     value
-        The column of the readings, if nobody said whether larger ones are better.
+        The column of the readings, unless --goal was given.
     """
     yield from found.about_data
     if value is not None and found.problem.target != "share" and looks_like_time(value):
-        yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
+        yield f"Larger was taken to be better; if {name_of(value)} is a time, use --goal min."
     sizes = set(found.pulls.values())
     planned = (
         len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not found.problem.dependent_arms
@@ -126,20 +127,23 @@ def _advice(found: Analysis, value: str | None) -> Iterator[str]:
         )
 
 
-def told(found: Analysis) -> str:
-    """Return an analysis as text: a paragraph, a table of arms, the quality of the leader, and all pairs."""
+def describe(found: Analysis, *, verbose: bool = False) -> str:
+    """Return an analysis as text: the answer, and tables of arms, tiers and pairs."""
     screen = Screen.here()
     width = screen.width if screen.terminal else None
     more = (control_rows(found), tier_rows(found))
     tables = [rows for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
         tables.append(_contests(found))
-    lines = summarize(found, voice=PLAIN._replace(options=True)).split("\n")
-    paragraphs = ["\n".join(map(_wrapped, lines)), table(arm_rows(found, PLAIN), width), _wrapped(quality(found))]
-    return "\n\n".join(part for part in (*paragraphs, *(table(rows, width) for rows in tables)) if part)
+    said = lines(found, voice=PLAIN._replace(options=True), verbose=verbose)
+    parts = ["\n".join(map(_wrap, said)), table(arm_rows(found, PLAIN), width)]
+    parts += [table(rows, width) for rows in tables]
+    if verbose:
+        parts += [_wrap(quality(found)), _wrap(breakdowns(found)), screen.bullets(found.assumptions)]
+    return "\n\n".join(filter(None, parts))
 
 
-def _wrapped(words: str) -> str:
+def _wrap(words: str) -> str:
     return click.wrap_text(words, min(shutil.get_terminal_size().columns, 100))
 
 

@@ -1,6 +1,6 @@
 """Errors as one sentence and exit code 2, which no gate uses; and writing of files.
 
-An unexpected error is a defect of truearm: the message says so and names its place, without a traceback.
+An unexpected error is a defect of truearm: the message names its place, without a traceback.
 """
 
 import errno

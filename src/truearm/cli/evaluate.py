@@ -13,7 +13,7 @@ import click
 
 from truearm.claims.result import Analysis, Result
 from truearm.cli import edge, options
-from truearm.cli.analyze import told
+from truearm.cli.analyze import describe
 from truearm.cli.gates import exit_code
 from truearm.cli.screen import Screen
 from truearm.commands.command import Command, needs_shell
@@ -180,7 +180,7 @@ def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]
         parts = tuple(shlex.split(text))
         filled = [word.replace(ITEM, "x") for word in parts if ITEM in word]
         if ITEM in parts[0] or any(shlex.quote(word) != word for word in filled):
-            msg = f"{ITEM} in {text!r} would become code; make it a word of its own, after the program"
+            msg = f"{ITEM} in {text!r} would become code; make it a separate word, after the program"
             raise InvalidArgument(msg, "arm", text)
         scorers[name] = _Scorer(parts, Conditions(timeout=timeout))
     return scorers
@@ -189,7 +189,7 @@ def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]
 def _text(result: Result) -> str:
     """Return the answer and the table of arms."""
     if isinstance(result, Analysis):
-        return told(result)
+        return describe(result)
     screen, voice = Screen.here(), words.PLAIN._replace(options=True)
     lines = "\n".join(map(screen.wrap, words.lines(result, voice=voice)))
     return f"{lines}\n\n{tables.table(tables.arm_rows(result, voice), screen.width if screen.terminal else None)}"

@@ -181,7 +181,7 @@ QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), flo
 _SHARED: dict[str, dict[str, Any]] = {
     "goal": {
         "type": click.Choice(["max", "min"]),
-        "help": "Whether larger or smaller readings are better; max by default. A share says it by itself.",
+        "help": "Whether larger or smaller readings are better; max by default. Not with a share.",
     },
     "quantile": {
         "type": QUANTILE,
@@ -283,6 +283,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "export_html": {"type": NewFile(dir_okay=False), "metavar": "FILE", "help": "Write a self-contained page."},
     "json": {"is_flag": True, "help": "Print the result as JSON."},
+    "verbose": {"is_flag": True, "help": "Also print what the answer assumes, and what else is known."},
 }
 _PARAMETERS = {
     "export_html": "html",

@@ -61,7 +61,7 @@ _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
 @click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
 @options.shared("json", "export_html")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
-@click.option("-v", "--verbose", is_flag=True, help="Also tell how it was measured.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print how it was measured.")
 def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool, **chosen: Any) -> None:  # noqa: ANN401
     """Find out which Python statement is fastest; of one alone, how long it takes.
 
@@ -158,6 +158,6 @@ def _notes(result: Result) -> Iterator[str]:
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
     yield (
         f"A reading is the lower quartile of {BLOCKS} blocks (fewer if slow) of {1000 * BLOCK_S:g} ms or "
-        "more, in a process of its own, after one that does not count. Garbage is not collected inside a block."
+        "more, in a separate process, after one that does not count. Garbage is not collected inside a block."
     )
     yield from result.assumptions
