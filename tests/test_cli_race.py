@@ -447,7 +447,7 @@ def wait_for_readings(path, least, process):
 
 def test_a_hook_that_takes_all_the_time_is_not_taken_for_a_slow_run():
     found = " ".join(race("--max-time", "0.5", "--prepare", "sleep 87653", "true", "echo").stdout.split())
-    assert re.search(r"a run of \w+, or its hook, was stopped, without a reading\. ", found)
+    assert re.search(r"a run of \w+, or its hook, was stopped, without a reading\.", found)
     assert "--timeout" not in found
 
 
