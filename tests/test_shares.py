@@ -287,7 +287,7 @@ def test_arms_nearer_than_eps_are_indistinguishable_and_the_words_say_why():
         {"A": [1] * 5500 + [0] * 4500, "B": [1] * 5000 + [0] * 5000}, at_least=1, contamination=0.1
     )
     assert result.status is Status.INDISTINGUISHABLE
-    assert "cannot be told apart if 10% of the readings may be bad" in str(result)
+    assert "10% bad readings could hide the difference" in str(result)
 
 
 def test_within_a_tolerance_is_told_in_points():
