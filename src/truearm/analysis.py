@@ -167,7 +167,11 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     own = dict(data.options)
     targets = {"quantile", "at_least", "at_most"}
     if not targets.isdisjoint(asked):
-        own = {name: value for name, value in own.items() if name not in (*targets, "rounds", "goal")}
+        own = {
+            name: value
+            for name, value in own.items()
+            if name not in (*targets, "rounds", "goal", "score_range", "items")
+        }
     rounds = round is not None or bool(own.pop("rounds", False))
     if getattr(own.get("contamination"), "blind", False) and not rounds:
         del own["contamination"]

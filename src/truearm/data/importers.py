@@ -34,7 +34,10 @@ Runs = Iterator[tuple[str, list[float] | None]]
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _RAW = {"group", "function", "value", "iteration_count"}  # columns of criterion's raw.csv in all of its versions
-_CARRIED = ("delta", "contamination", "tolerance", "quantile", "goal", "at_least", "at_most", "between")
+_CARRIED = (
+    *("delta", "contamination", "tolerance", "quantile", "goal", "at_least", "at_most", "between"),
+    *("score_range", "items"),
+)
 
 
 def _hyperfine(data: Mapping[str, Any]) -> Runs:
@@ -358,6 +361,8 @@ def _own(data: Mapping[str, Any], path: Path) -> Dataset:
     if "at_least" in options or "at_most" in options:
         del options["goal"]
     known = Dataset(tapes, True, timed=problem.goal == "min", options={**options, "rounds": problem.rounds})
+    if problem.target == "mean":
+        return known._replace(ordered=False)  # an arm that was dropped has fewer scores, and no missing ones
     return known.align() if problem.rounds else known
 
 

@@ -1092,7 +1092,7 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
         yield _Note(
             f"Readings are 0 or 1, so most rounds tie, which counts against the winner: {means} compares means."
         )
-    if (total := sum(result.missing.values())) and "failures" not in (result.conditions or {}):
+    if total := sum(result.missing.values()):
         fate = "counts at its worst" if total == 1 else "count at their worst"
         yield _Note(f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).")
     if few := result.few:
