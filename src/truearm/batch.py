@@ -1,7 +1,7 @@
 """The open batch of a study: the pulls that its policy asked for and that are not handed out yet, in order."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class OpenBatch:
         self._rng = None if seed is None else np.random.default_rng(seed)
         self._queue: list[int] = []  # last first; made when first needed
         self._sides = 0  # arms in each round
-        self._recorded: Mapping[int, int] = {}
+        self._next: list[int] = []  # arms of the next pulls, if a log has them
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "order": None}  # a function need not survive a copy
@@ -67,44 +67,46 @@ class OpenBatch:
         self.wanted[arm] += count
         self._queue = []
 
-    def record(self, pulls: Mapping[int, int]) -> None:
-        """Take the arms of these tickets in their order: a log has them."""
-        self._recorded = pulls
+    def follow(self, arms: Sequence[int]) -> None:
+        """Take the next pulls in this order, which a log has; in a batch that has them, that is any order."""
+        self._next = list(arms)[::-1]
 
-    def take(self, n: int | None, ticket: int) -> list[int]:
-        """Return the arms of up to n pulls, which leave the batch; the first will have this ticket."""
+    def take(self, n: int | None) -> list[int]:
+        """Return the arms of up to n pulls, which leave the batch."""
         if n == 0:
             return []
         if not self._queue:
-            self._queue = [int(arm) for arm in self._arrange(ticket)][::-1]
+            self._queue = self._arrange()[::-1]
         count = len(self._queue) if n is None else min(n, len(self._queue))
-        taken = [self._queue.pop() for _ in range(count)]
-        for arm in taken:
-            self.wanted[arm] -= 1
+        if self._next:
+            taken = [self._pop() for _ in range(count)]
+        else:
+            taken, self._queue = self._queue[: -count - 1 : -1], self._queue[:-count]
+        for arm, number in Counter(taken).items():
+            self.wanted[arm] -= number
         return taken
 
-    def _arrange(self, ticket: int) -> Sequence[int]:
+    def _pop(self) -> int:
+        """Remove the next pull: the one that a log has, if it is in the round that has started, or the first."""
+        if self._next:
+            arm, size = self._next.pop(), len(self._queue)
+            left = (size - 1) % self._sides + 1 if self._rounds else size
+            for place in range(size - 1, size - left - 1, -1):
+                if self._queue[place] == arm:
+                    return self._queue.pop(place)
+        return self._queue.pop()
+
+    def _arrange(self) -> list[int]:
         """Return the pulls of the batch in order."""
         sides = np.flatnonzero(self.wanted).tolist()
         arms = np.repeat(np.arange(len(self.wanted)), self.wanted)
         self._sides = len(sides)
-        if self.order is None and self._rng is None and not self._recorded:
+        if self.order is None and self._rng is None:
             phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self.wanted if w])
-            return list(arms[np.argsort(phase, kind="stable")])
-        if not self._rounds:
-            return self._shuffle(arms.tolist(), ticket)
-        found: list[int] = []
-        for _ in range(max(self.wanted)):
-            found += self._shuffle(sides, ticket + len(found))
-        return found
+            return list(arms[np.argsort(phase, kind="stable")].tolist())
+        batches = [sides] * max(self.wanted) if self._rounds else [arms.tolist()]
+        return [arm for some in batches for arm in (self.order or self._permute)(some)]
 
-    def _shuffle(self, arms: list[int], ticket: int) -> Sequence[int]:
-        """Return arms in the order that is recorded from a ticket on, and the rest shuffled."""
-        left, head = Counter(arms), list[int]()
-        while (arm := self._recorded.get(ticket + len(head), -1)) >= 0 and left[arm]:
-            left[arm] -= 1
-            head.append(arm)
-        rest = list(left.elements()) if head else arms
-        if self.order is not None:
-            return [*head, *self.order(rest)]
-        return [*head, *(rest if self._rng is None else self._rng.permutation(rest))]
+    def _permute(self, arms: Sequence[int]) -> list[int]:
+        assert self._rng is not None
+        return [int(arm) for arm in self._rng.permutation(arms)]

@@ -38,7 +38,7 @@ class Decision:
         """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
         while True:
             if not self.policy.patient:
-                new, self._looked = log.arrived_since(self._looked), len(log.arrivals)
+                new, self._looked = log.arrivals_since(self._looked), len(log.arrivals)
             else:
                 batch = self.policy.ask(self.state)
                 wanted = {} if isinstance(batch, Verdict) else batch
@@ -82,10 +82,10 @@ class Decision:
         k, rounds = len(log.names), self.problem.rounds
         tapes = [log.tape(i)[0] for i in range(k)]
         # drift meets all arms of a round alike: only what they do not share is checked
-        found = alarms.unshared_drift(tapes) if rounds else self._find_dependence(log)
+        found = alarms.find_unshared_drift(tapes) if rounds else self._find_dependence(log)
         if found and self._is_alike and not rounds and k > 1:
             self.noticed = tuple(replace(alarm, detail=SIDE_BY_SIDE) for alarm in found)
-            found = alarms.unshared_drift(tapes)
+            found = alarms.find_unshared_drift(tapes)
         if k == 1:  # nothing is compared: the median is reported with a note
             self.noticed, found = found, ()
         self.verdict = Verdict.doubtful(found, log.names) if found else verdict

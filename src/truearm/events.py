@@ -7,7 +7,7 @@ table), and `Log`, the arrays in which a study keeps its pulls and readings. Not
 import copy
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,85 +127,6 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-class Columns(NamedTuple):
-    """Many events as arrays, for a quick replay: one place per event."""
-
-    kinds: NDArray[np.int8]
-    """The place of the kind in `KINDS`."""
-    tickets: Ints
-    arms: Ints
-    """The number of the arm, -1 for a name that the study does not have."""
-    draws: Ints
-    values: Floats
-    notes: NDArray[np.object_]
-
-    @classmethod
-    def of(cls, events: Iterable[Event], names: Sequence[str]) -> "Columns":
-        """Return events as arrays."""
-        places = {name: i for i, name in enumerate(names)}
-        kinds, tickets, arms, draws, values = array("b"), array("q"), array("q"), array("q"), array("d")
-        notes: dict[int, Notes] = {}
-        for event in events:
-            ticket, arm, draw, value = -1, -1, -1, math.nan
-            if type(event) is Reading:
-                kind, (ticket, name, value, note) = 2, event
-                if note is not None:
-                    notes[len(kinds)] = note
-                arm = places.get(name, -1)
-            elif type(event) is Issued:
-                kind, ticket, draw, arm = int(event.counted), event.ticket, event.draw, places.get(event.arm, -1)
-            else:
-                kind = _CODE[to_row(event)[0]]
-                if isinstance(event, Released):
-                    ticket, arm = event.ticket, places.get(event.arm, -1)
-            kinds.append(kind)
-            tickets.append(ticket)
-            arms.append(arm)
-            draws.append(draw)
-            values.append(value)
-        noted = np.full(len(kinds), None, dtype=object)
-        for place, note in notes.items():
-            noted[place] = note
-        return cls(np.array(kinds), np.array(tickets), np.array(arms), np.array(draws), np.array(values), noted)
-
-    def cut(self, first: int, stop: int) -> "Columns":
-        """Return the events from `first` on, before `stop`."""
-        return Columns(*(column[first:stop] for column in self))  # type: ignore[arg-type]
-
-    @property
-    def kind(self) -> str:
-        """The kind of the first event."""
-        return KINDS[self.kinds[0]]
-
-    def count_issued(self) -> int:
-        """Return how many pulls were issued one by one."""
-        return int(np.count_nonzero(self.kinds == 0))
-
-    def run(self) -> int:
-        """Return how many events of the first one's kind come first."""
-        others = np.flatnonzero(self.kinds != self.kinds[0])
-        return int(others[0]) if others.size else self.kinds.size
-
-    def pulls(self) -> dict[int, int]:
-        """Return the arm of every ticket that is issued."""
-        is_issued = self.kinds == 0
-        return dict(zip(self.tickets[is_issued].tolist(), self.arms[is_issued].tolist(), strict=True))
-
-    def batch(self, room: int, out: int) -> int:
-        """Return how many events come before the next decision of a study, or before one that is not routine.
-
-        Routine events are single pulls and readings. A study decides when `room` pulls were handed out and none
-        is out, `out` being those that are out at the start, or when more pulls are asked for.
-        """
-        odd = np.flatnonzero((self.kinds != 0) & (self.kinds != 2))
-        kinds = self.kinds[: odd[0]] if odd.size else self.kinds
-        issued = np.cumsum(kinds == 0)
-        beyond = int(np.searchsorted(issued, room, "right"))  # the first event that asks for more
-        waiting = out + 2 * issued[:beyond] - np.arange(1, beyond + 1)
-        decided = np.flatnonzero((issued[:beyond] == room) & (waiting == 0))
-        return int(decided[0]) + 1 if decided.size else beyond
-
-
 def _view(numbers: "array[Any]") -> NDArray[Any]:
     """Return an array's memory as numpy sees it; drop it before the array grows."""
     return np.frombuffer(numbers, dtype=numbers.typecode) if numbers else np.empty(0, dtype=numbers.typecode)
@@ -244,7 +165,7 @@ class Log:
         self._states = array("b")  # by ticket
         self._free: list[list[int]] = [[] for _ in names]  # draws to hand out again
         self._prefix = [0] * len(names)  # per arm: all draws before this one have a reading
-        self._marks = array("q"), array("b"), array("q")  # arrivals before, kind, how many tickets or which one
+        self._order = array("q")  # of all events: len(KINDS) * ticket + the place of the kind in KINDS
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "append": None, "_unwritten": []}  # a file stays in this process
@@ -264,15 +185,10 @@ class Log:
             self.append([*self._unwritten, *events])
             self._unwritten = []
 
-    def write_issued(self, first: int, *, counted: bool = False, ended: bool = False) -> None:
-        """Append the tickets from `first` on before anyone has them, and whether the ask ended the study."""
-        if len(self) > first:
-            self._mark(COUNTED if counted else ISSUED, len(self) - first)
-        if ended:
-            self.stop()
+    def write_since(self, first: int) -> None:
+        """Append the events from one on to the file; if that fails, they come before the next ones."""
         if self.append is not None:
-            self._unwritten += self.issued(first, len(self), counted=counted)
-            self._unwritten += [Stopped()] if ended else []
+            self._unwritten += self.events(first)
             self.write()
 
     def find(self, pull: Pull | int) -> int:
@@ -296,35 +212,21 @@ class Log:
         name = f"value of ticket {ticket} ({self.name(ticket)!r})"
         return as_number(name, value, "use nan for a reading that went wrong", boolean=True)
 
-    def issue(self, arms: Sequence[int]) -> range:
-        """Hand out a pull of each of these arms, in this order, and return their tickets."""
-        first, free, tickets, draws = len(self.arms), self._free, self.tickets, self.draws
+    def issue(self, arms: Sequence[int], *, counted: bool = False) -> None:
+        """Hand out a pull of each of these arms, in this order."""
+        first, count = len(self.arms), len(arms)
         for ticket, arm in enumerate(arms, first):
-            places = tickets[arm]
-            if free[arm]:
-                draw = free[arm].pop(0)
+            places, free = self.tickets[arm], self._free[arm]
+            draw = free.pop(0) if free else len(places)
+            self.draws.append(draw)
+            if draw < len(places):
                 places[draw] = ticket
             else:
-                draw = len(places)
                 places.append(ticket)
-            draws.append(draw)
         self.arms.extend(arms)
-        self._add(len(arms))
-        return range(first, len(self.arms))
-
-    def issue_many(self, arm: int, count: int) -> None:
-        """Hand out many pulls of one arm."""
-        again = min(count, len(self._free[arm]))
-        self.issue([arm] * again)
-        first, draw, count = len(self.arms), len(self.tickets[arm]), count - again
-        self.arms.extend(array("i", [arm]) * count)
-        self.draws.frombytes(np.arange(draw, draw + count, dtype=np.int64).tobytes())
-        self.tickets[arm].frombytes(np.arange(first, first + count, dtype=np.int64).tobytes())
-        self._add(count)
-
-    def _add(self, count: int) -> None:
         self.values.extend(array("d", [math.nan]) * count)
         self._states.extend(array("b", [_OUT]) * count)
+        self._order.extend(len(KINDS) * ticket + counted for ticket in range(first, first + count))
         self.out += count
 
     def record(self, ticket: int, value: float, notes: Notes | None = None) -> None:
@@ -332,34 +234,23 @@ class Log:
         self.values[ticket] = value
         self._states[ticket] = _ARRIVED
         self.arrivals.append(ticket)
+        self._order.append(len(KINDS) * ticket + _CODE[TOLD])
         self.out -= 1
         if notes is not None:
             self.notes[ticket] = notes
-
-    def record_many(self, tickets: Ints, values: Floats) -> None:
-        """Record the readings of many pulls, in order of arrival."""
-        _view(self.values)[tickets] = values
-        _view(self._states)[tickets] = _ARRIVED
-        self.arrivals.frombytes(tickets.astype(np.int64).tobytes())
-        self.out -= tickets.size
 
     def release(self, ticket: int, *, again: bool) -> None:
         """Take back a pull that never started; hand its draw out again if so asked."""
         self._states[ticket] = _RELEASED
         self.out -= 1
         self.released += 1
-        self._mark(RELEASED, ticket)
+        self._order.append(len(KINDS) * ticket + _CODE[RELEASED])
         if again:
             self._free[self.arms[ticket]].append(self.draws[ticket])
 
     def stop(self) -> None:
         """Note that the study ended here."""
-        self._mark(STOPPED, 0)
-
-    def _mark(self, kind: str, number: int) -> None:
-        """Note where in the order tickets were issued, one was released, or the study stopped."""
-        for marks, value in zip(self._marks, (len(self.arrivals), _CODE[kind], number), strict=True):
-            marks.append(value)
+        self._order.append(_CODE[STOPPED])
 
     def name(self, ticket: int) -> str:
         """Return the arm of a pull."""
@@ -389,7 +280,7 @@ class Log:
         return n
 
     def tape(self, arm: int, first: int = 0, stop: int | None = None) -> tuple[Floats, Bools]:
-        """Return the readings of an arm in order of draw, NaN where there is none, and which have arrived."""
+        """Return the readings of an arm in order of draw, NaN for a pull without one, and which have arrived."""
         tickets = np.array(self.tickets[arm][first:stop], dtype=np.int64)
         return _view(self.values)[tickets], _view(self._states)[tickets] == _ARRIVED
 
@@ -402,7 +293,7 @@ class Log:
         return self._prefix[arm]
 
     def tapes(self) -> dict[str, list[float | None]]:
-        """Return for each arm the readings in order of draw, None where there is none."""
+        """Return for each arm the readings in order of draw, None for a pull without one."""
         found = {}
         for i, name in enumerate(self.names):
             values, arrived = self.tape(i, 0, self.length(i))
@@ -418,7 +309,7 @@ class Log:
         pulls, told = (np.bincount(arms[some], minlength=k) for some in (states != _RELEASED, states == _ARRIVED))
         return {name: (int(p), int(t)) for name, p, t in zip(self.names, pulls, told, strict=True)}
 
-    def arrived_since(self, first: int) -> dict[str, tuple[Ints, Floats]]:
+    def arrivals_since(self, first: int) -> dict[str, tuple[Ints, Floats]]:
         """Return by arm the draws and values of the readings from the `first` arrival on."""
         tickets = np.array(self.arrivals[first:], dtype=np.int64)
         arms, found = _view(self.arms)[tickets], {}
@@ -438,60 +329,21 @@ class Log:
                 found[self.names[i]] = np.arange(start, start + count), values
         return found
 
-    def answers(self, events: Columns) -> bool:
-        """Return True if every reading of these events answers a pull that is out by then."""
-        issued, known = events.kinds == 0, len(self.arms)
-        tickets = events.tickets[~issued]
-        in_time = (tickets >= 0) & (tickets < known + np.cumsum(issued)[~issued])
-        old = tickets[tickets < known] if in_time.all() else tickets[:0]
-        is_out = (_view(self._states)[old] == _OUT).all()
-        return bool(in_time.all() and is_out and np.unique(tickets).size == tickets.size)
+    @property
+    def position(self) -> int:
+        """The number of events up to now."""
+        return len(self._order)
 
-    def extend(self, events: Columns, arms: Sequence[int]) -> None:
-        """Add pulls of these arms and readings (`Columns.batch`) at once; raise if the events do not match."""
-        issued, first = events.kinds == 0, len(self.arms)
-        tickets = events.tickets[~issued]
-        self.issue(arms)
-        if not self.has_issued(events, first) or (_view(self.arms)[tickets] != events.arms[~issued]).any():
-            raise ProtocolError(LOG_MISMATCH)
-        starts = np.flatnonzero(issued & ~np.append(False, issued[:-1]))
-        ends = np.flatnonzero(issued & ~np.append(issued[1:], False))
-        marks = np.cumsum(~issued)[starts] + len(self.arrivals), 0 * starts, ends - starts + 1
-        for old, new in zip(self._marks, marks, strict=True):
-            old.extend(new.tolist())
-        self.record_many(tickets, events.values[~issued])
-        for ticket, notes in zip(tickets.tolist(), events.notes[~issued], strict=True):
-            if notes is not None:
-                self.notes[ticket] = notes
-
-    def has_issued(self, events: Columns, first: int) -> bool:
-        """Return True if the pulls from a ticket on are those of the events."""
-        is_issued = events.kinds <= 1
-        expected = (range(first, len(self.arms)), self.arms[first:], self.draws[first:])
-        found = (events.tickets, events.arms, events.draws)
-        pairs = zip(found, expected, strict=True)
-        return all(np.array_equal(column[is_issued], np.array(known, dtype=np.int64)) for column, known in pairs)
-
-    def issued(self, first: int, stop: int, *, counted: bool) -> list[Issued]:
-        """Return the events of the tickets from `first` on, before `stop`."""
-        arms, draws = self.arms[first:stop], self.draws[first:stop]
-        return [
-            Issued(ticket, self.names[arm], draw, counted)
-            for ticket, arm, draw in zip(range(first, stop), arms, draws, strict=True)
-        ]
-
-    def __iter__(self) -> Iterator[Event]:
-        arrived = issued = 0
-        for before, code, number in zip(*self._marks, strict=True):
-            yield from self._readings(arrived, before)
-            arrived, kind = before, KINDS[code]
-            if kind in (ISSUED, COUNTED):
-                yield from self.issued(issued, issued + number, counted=kind == COUNTED)
-                issued += number
+    def events(self, first: int = 0) -> Iterator[Event]:
+        """Iterate over all that happened, in order, from an event on."""
+        for code in self._order[first:]:
+            ticket, place = divmod(code, len(KINDS))
+            kind, name = KINDS[place], self.name(ticket) if KINDS[place] != STOPPED else ""
+            if kind == TOLD:
+                yield Reading(ticket, name, self.values[ticket], self.notes.get(ticket))
+            elif kind == RELEASED:
+                yield Released(ticket, name)
+            elif kind == STOPPED:
+                yield Stopped()
             else:
-                yield Released(number, self.names[self.arms[number]]) if kind == RELEASED else Stopped()
-        yield from self._readings(arrived, len(self.arrivals))
-
-    def _readings(self, first: int, stop: int) -> Iterator[Reading]:
-        for ticket in self.arrivals[first:stop]:
-            yield Reading(ticket, self.names[self.arms[ticket]], self.values[ticket], self.notes.get(ticket))
+                yield Issued(ticket, name, self.draws[ticket], kind == COUNTED)

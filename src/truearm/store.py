@@ -6,7 +6,6 @@ Row 0 of a study is its definition, the others are its events, and each digest c
 
 import ctypes
 import json
-import math
 import os
 import re
 import sqlite3
@@ -19,10 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import ISSUED, KINDS, TOLD, Columns, Event, Issued, Reading, from_row, padded, to_row
+from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
 from truearm.problem import check_positive
 from truearm.study import Study
 
@@ -166,28 +163,6 @@ def from_text(columns: Sequence[Any]) -> Event:
         with suppress(ValueError):
             return Reading(ticket, arm, float(value))
     return from_row([*columns[:5], None if notes is None else parse_json(notes)])
-
-
-def to_columns(rows: Sequence[Row], names: Sequence[str]) -> Columns:
-    """Return rows as arrays, for a quick replay."""
-    places, codes = {name: i for i, name in enumerate(names)}, {kind: i for i, kind in enumerate(KINDS)}
-    _, kinds, tickets, arms, draws, values, notes, *_ = zip(*rows, strict=True) if rows else ((),) * 7
-    noted = np.full(len(rows), None, dtype=object)
-    try:
-        for i, text in enumerate(notes):
-            if text is not None:
-                noted[i] = parse_json(text)
-        return Columns(
-            np.array([codes[kind] for kind in kinds], dtype=np.int8),
-            np.array([-1 if ticket is None else ticket for ticket in tickets], dtype=np.int64),
-            np.array([places.get(arm, -1) for arm in arms], dtype=np.int64),
-            np.array([-1 if draw is None else draw for draw in draws], dtype=np.int64),
-            np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64),
-            noted,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        msg = f"the log has an event that cannot be: {error}"
-        raise ProtocolError(msg) from None
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -9,7 +9,8 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from itertools import groupby, islice
+from typing import Any, Self, Unpack, cast
 
 from numpy.typing import ArrayLike
 
@@ -21,7 +22,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.decision import Decision
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
-from truearm.events import LOG_MISMATCH, Columns, Event, Log, Noted, Reading, Released, from_row, to_row
+from truearm.events import LOG_MISMATCH, Event, Issued, Log, Noted, Reading, Released, Stopped, from_row, to_row
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
 from truearm.problem import Problem, ProblemOptions, Pull, check_count
@@ -140,7 +141,7 @@ class Study:
 
     @property
     def standing(self) -> Standing:
-        """Where the decision stands: to watch, without a guarantee of its own."""
+        """Where the decision stands: to watch, without a guarantee."""
         return self.policy.standing(self._decision.state)
 
     @property
@@ -180,32 +181,34 @@ class Study:
         only when the study is done or the budget of pulls is spent. No ticket is handed out twice.
         """
         log, batch, was_done = self.log, self._batch, self.done
-        first, stop = len(log), math.inf if n is None else len(log) + check_count("n", n)
+        first, stop, position = len(log), math.inf if n is None else len(log) + check_count("n", n), log.position
         while not self.done and len(log) < stop and (batch or (n is not None and self._refill())):
             if len(batch) > MAX_BATCH_PULLS:
                 if len(log) > first:
                     break
                 msg = f"a batch of {len(batch):,} pulls is too large to hand out one by one; use ask_counts"
                 raise OutOfReach(msg, "max_pulls", self.max_pulls)
-            log.issue(batch.take(None if n is None else int(stop) - len(log), len(log)))
+            log.issue(batch.take(None if n is None else int(stop) - len(log)))
             if n is None:
                 break
         self._is_parallel = self._is_parallel or (self.problem.rounds and log.out > 1)
-        if len(log) > first or self.done != was_done:
-            log.write_issued(first, ended=self.done)
+        if self.done != was_done:
+            log.stop()
+        if log.position > position:
+            log.write_since(position)
         return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
 
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the open batch, or at most so much of it, as numbers of pulls to be answered by `tell_arrays`."""
-        arms, first = self.problem.arms, len(self.log)
+        arms, first = self.problem.arms, self.log.position
         wanted = [0] * len(arms) if self.done else self._batch.wanted
         limits = dict(zip(arms, wanted, strict=True)) if most is None else most
         counts = {arm: k for arm, n in zip(arms, wanted, strict=True) if (k := min(n, limits.get(arm, 0))) > 0}
         for arm, count in counts.items():
-            self.log.issue_many(arms.index(arm), count)
+            self.log.issue([arms.index(arm)] * count, counted=True)
             self._batch.add(arms.index(arm), -count)
         if counts:
-            self.log.write_issued(first, counted=True)
+            self.log.write_since(first)
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
@@ -247,7 +250,8 @@ class Study:
             pairs = [(arm, zip(some.tolist(), numbers.tolist(), strict=True)) for arm, some, numbers in checked]
             self.log.write([Reading(ticket, arm, value) for arm, told in pairs for ticket, value in told])
         for _, tickets, numbers in checked:
-            log.record_many(tickets, numbers)
+            for ticket, value in zip(tickets.tolist(), numbers.tolist(), strict=True):
+                log.record(ticket, value)
         if log.out == 0 and not self._batch:
             self._decide()
 
@@ -284,7 +288,7 @@ class Study:
 
     def events(self) -> Iterator[Event]:
         """Iterate over all that happened, in order."""
-        return iter(self.log)
+        return self.log.events()
 
     def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
         """Append every event from now on before the study acts on it, and pulls before they are handed out.
@@ -303,7 +307,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain values: its definition and its events. `from_dict` replays them."""
-        return {**self.definition, "events": [list(to_row(event)) for event in self.log]}
+        return {**self.definition, "events": [list(to_row(event)) for event in self.log.events()]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -315,9 +319,7 @@ class Study:
         return cls.replay(data, map(from_row, events))
 
     @classmethod
-    def replay(
-        cls, definition: Mapping[str, Any], events: Iterable[Event] | Columns, *, order: Order | None = None
-    ) -> Self:
+    def replay(cls, definition: Mapping[str, Any], events: Iterable[Event], *, order: Order | None = None) -> Self:
         """Return the study of a definition after these events, with every decision where it was.
 
         Parameters
@@ -345,54 +347,45 @@ class Study:
         study.follow(events)
         return study
 
-    def follow(self, events: Iterable[Event] | Columns) -> None:
+    def follow(self, events: Iterable[Event]) -> None:
         """Repeat what happened to this study elsewhere, such as in another process that shares its log."""
-        columns = events if isinstance(events, Columns) else Columns.of(events, self.log.names)
-        self._batch.record(columns.pulls() if self._is_drawn else {})
-        place = 0
-        while place < columns.kinds.size:
-            # all events up to the next decision are taken at once, if they are pulls and readings only
-            room = min(len(self._batch), MAX_BATCH_PULLS)
-            part = columns.cut(place, place + 2 * room + self.log.out + 1)
-            routine = part.cut(0, part.batch(len(self._batch), self.log.out) if room == len(self._batch) else 0)
-            if routine.kinds.size and self.log.append is None and self.log.answers(routine):
-                self.log.extend(routine, self._batch.take(routine.count_issued(), len(self.log)))
-                place += routine.kinds.size
-                if self.log.out == 0 and not self._batch:
-                    self._decide()
+        for is_ask, group in groupby(events, _kind_of_ask):
+            if is_ask is None:
+                for event in group:
+                    self._repeat(event)
             else:
-                place += self._repeat(columns.cut(place, columns.kinds.size))
-        self._batch.record({})
+                self._repeat_ask(cast("list[Issued]", list(group)))
 
-    def _repeat(self, events: Columns) -> int:
-        """Repeat the first event, or the pulls of one ask, and return how many events that is."""
-        kind, first = events.kind, len(self.log)
-        if kind in ("issued", "counted"):
-            asked = events.cut(0, events.run())
-            if kind == "issued":
-                self.ask(asked.kinds.size)
-            elif len(self._batch) == asked.kinds.size:  # else it does not match, and may be more than memory holds
-                self.ask_counts()
-            if not self.log.has_issued(asked, first):
-                raise ProtocolError(LOG_MISMATCH)
-            return asked.kinds.size
-        ticket, notes = int(events.tickets[0]), events.notes[0]
-        if kind == "stopped":
+    def _repeat(self, event: Event) -> None:
+        if isinstance(event, Stopped):
             self.stop()
-        elif self.log.arms[self.log.find(ticket)] != events.arms[0]:
+            return
+        if self.log.name(self.log.find(event.ticket)) != event.arm:
             raise ProtocolError(LOG_MISMATCH)
-        elif kind == "told":
-            value = float(events.values[0])
-            self.tell(ticket, value if notes is None else Noted(value, notes))
+        if isinstance(event, Reading):
+            self.tell(event.ticket, event.value if event.notes is None else Noted(event.value, event.notes))
         else:
-            self.release(ticket)
-        return 1
+            self.release(event.ticket)
+
+    def _repeat_ask(self, pulls: list[Issued]) -> None:
+        """Hand out the pulls of one ask, or of several in a row, which are one."""
+        log, first = self.log, self.log.position
+        if not pulls[0].counted:
+            if self._is_drawn:
+                places = {name: i for i, name in enumerate(log.names)}
+                self._batch.follow([places.get(pull.arm, -1) for pull in pulls])
+            self.ask(len(pulls))
+            self._batch.follow([])
+        elif len(self._batch) == len(pulls):  # else it does not match, and may be more than memory holds
+            self.ask_counts()
+        if [*islice(log.events(first), len(pulls))] != pulls:
+            raise ProtocolError(LOG_MISMATCH)
 
     @classmethod
-    def retraced(cls, problem: Problem, tapes: Tapes, **how: Any) -> Self:  # noqa: ANN401 - of a study
+    def retrace(cls, problem: Problem, tapes: Tapes, **how: Any) -> Self:  # noqa: ANN401 - of a study
         """Return the study that took these tapes and stopped, if it never decided while pulls were out.
 
-        Then the tapes alone say what it knew at each decision: whole batches, in the order of its own asking.
+        Then the tapes alone say what it knew at each decision: whole batches, in the order in which it asked.
         """
         study, names = cls(problem, **how), problem.arms
         log, held = study.log, [tapes.get(arm, ()) for arm in names]
@@ -410,7 +403,7 @@ class Study:
         return study
 
     def _refill(self) -> bool:
-        """Open a new batch because workers are idle, also while pulls are out; return False if there is none.
+        """Open a new batch because workers are idle, also while pulls are out; return False if it stays empty.
 
         Pulls handed out by the same `ask` are out already, so that two asks in a row are one.
         """
@@ -450,3 +443,8 @@ class Study:
     def _end(self) -> None:
         self._final = self.log.tapes()
         self._batch.close()
+
+
+def _kind_of_ask(event: Event) -> bool | None:
+    """Return whether pulls were counted, None for what is no pull."""
+    return event.counted if type(event) is Issued else None

@@ -32,8 +32,8 @@ from truearm.store import (
     check_chain,
     check_text,
     first_digest,
+    from_text,
     parse_json,
-    to_columns,
     to_json,
     to_text,
 )
@@ -94,7 +94,7 @@ class HostedStudy:
                 if row.kind == GIVEN and row.arm in self.given:
                     self.given[row.arm].append(float(row.value or "nan"))
         else:
-            self.study.follow(to_columns(rows, self.study.problem.arms))
+            self.study.follow(from_text(row[1:7]) for row in rows)
         self.mark(rows)
 
     def mark(self, rows: Sequence[Row]) -> None:
