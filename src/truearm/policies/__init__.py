@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truearm.evidence.sample import Sample
 
 State = TypeVar("State")
+T = TypeVar("T")
 Batch = Mapping[str, int]
 """How many more pulls of each arm are wanted; every number is positive."""
 
@@ -31,6 +32,39 @@ class Told(NamedTuple):
 
     indices: NDArray[np.intp]
     values: NDArray[np.float64]
+
+
+class Look(NamedTuple):
+    """The evidence about an arm when it was last weighed."""
+
+    cut: float = math.nan
+    """Where the evidence was last least."""
+    log_evidence: float = 0.0
+    size: int = 0
+    """Pulls of the arm and its rival then."""
+    searched: int = 0
+    """Pulls of the arm and its rival when the cut was found."""
+
+
+class Eager:
+    """A policy that decides when readings come in: the state has the next batch or the verdict."""
+
+    __slots__ = ()
+
+    def ask(self, state: Any) -> "Batch | Verdict":  # noqa: ANN401 - the state of the policy
+        """Return the next batch or the verdict."""
+        decision: Batch | Verdict = state.decision
+        return decision
+
+
+def lacking(first: int, arms: Iterable[str], samples: "Iterable[Sample]") -> dict[str, int]:
+    """Return what the arms still lack of their first pulls."""
+    return {arm: first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < first}
+
+
+def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
+    """Return a tuple with another value at one place."""
+    return (*values[:i], value, *values[i + 1 :])
 
 
 def merge(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
@@ -66,11 +100,11 @@ class Policy(Protocol[State]):
         """Return the state after more readings; `issued` counts the pulls handed out of each arm so far."""
 
     def standing(self, state: State) -> "Standing":
-        """Return where the decision stands, for a person who watches."""
+        """Return where the decision stands, to be shown."""
 
 
 class Standing(NamedTuple):
-    """Where a decision stands: who leads, who is left, and the log-evidence against each arm."""
+    """Where a decision stands: the leader, the arms left, and the log-evidence against each arm."""
 
     leader: str | None
     alive: tuple[str, ...]
@@ -127,7 +161,7 @@ def check_compares(problem: Problem, policy: str) -> None:
 def check_absolute(problem: Problem, policy: str) -> None:
     """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither."""
     if problem.between is not None:
-        msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
+        msg = f"policy {policy!r} takes no plausible range; remove between, or use policy 'toptwo'"
         raise OutOfReach(msg, "between", problem.between)
     amount = problem.tolerance.amount
     if problem.tolerance.relative:
@@ -182,7 +216,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
         return by_name(policy) if isinstance(policy, str) else policy
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
     if type(made).__name__ != "Paired":
-        msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
+        msg = f"rounds=True has one policy, but got policy={policy!r}; remove policy"
         raise InvalidArgument(msg, "policy", policy)
     return made
 

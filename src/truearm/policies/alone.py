@@ -1,8 +1,7 @@
-"""Measure one arm by itself: as often as was fixed in advance, or until its interval is as narrow as asked for.
+"""Measure one arm: as often as was fixed in advance, or until its interval is as narrow as asked for.
 
-Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; else it holds
-at all times together, so that whoever watches may stop whenever they like. That of a fixed number which somebody
-breaks off is of the second kind: a statement of its own, with its own error probability.
+Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; otherwise, or
+if such a study is stopped early, it holds at all times together: a second statement, with a separate delta.
 """
 
 from collections.abc import Mapping
@@ -62,7 +61,7 @@ class Alone:
     def start(self, problem: Problem) -> AloneState:
         """Return the state before the first pull."""
         if len(problem.arms) != 1 or problem.rounds:
-            msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
+            msg = f"policy 'alone' measures one arm, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
         return AloneState(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
 
@@ -73,7 +72,7 @@ class Alone:
             return {arm: state.runs - n} if n < state.runs else _verdict(state, fixed=True)
         if n < state.first:
             return {arm: state.first - n}
-        return _verdict(state) if _narrow(state) else {arm: max(1, int(GROWTH * n))}
+        return _verdict(state) if _is_narrow(state) else {arm: max(1, int(GROWTH * n))}
 
     def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
         """Return the state after more readings."""
@@ -86,8 +85,8 @@ class Alone:
         return Standing(arm if state.judge.samples[0].size else None, (arm,), {}, 0.0, _verdict(state))
 
 
-def _narrow(state: AloneState) -> bool:
-    """Tell whether the true value is certain to be within the tolerance of the observed one."""
+def _is_narrow(state: AloneState) -> bool:
+    """Return True if the true value is certain to be within the tolerance of the observed one."""
     tolerance, judge = state.problem.tolerance, state.judge
     if not tolerance or judge.is_contradicted(0):
         return False
@@ -100,7 +99,7 @@ def _narrow(state: AloneState) -> bool:
 def _verdict(state: AloneState, *, fixed: bool = False) -> Verdict:
     """Return that the only arm is the best one, unless it was to be known better than it is."""
     problem = state.problem
-    if not state.judge.samples[0].n or (problem.tolerance and not _narrow(state) and not fixed):
+    if not state.judge.samples[0].n or (problem.tolerance and not _is_narrow(state) and not fixed):
         return Verdict(status=Status.EXHAUSTED, candidates=problem.arms, rule=state.judge.rule)
     return Verdict(
         status=Status.strict(problem),

@@ -18,15 +18,15 @@ from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, not_better
 from truearm.evidence.shifts import start_sample
-from truearm.policies import Batch, Standing, Told, merge
+from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first, as `toptwo`
 GROWTH = 0.02  # a batch adds at most this fraction to either arm, as `toptwo`
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
-SAFE = 0.3  # of log-evidence: so much more leaves an arm alone whose claim may vanish as the control is pulled
-STARVED = 16  # a variant with so many times fewer pulls than the chosen one comes first: it may be settled cheaply
+SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
+STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply
 FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
 
 
@@ -44,14 +44,8 @@ class ControlState(NamedTuple):
     not_better: tuple[Claim, ...]
     hopeless: tuple[int, ...]
     """Variants that more pulls would not settle (evidence T9)."""
-    cuts: tuple[float, ...]
-    """For each variant the cut at which its evidence was last least."""
-    log_evidence: tuple[float, ...]
-    """For each variant that it beats the control, at that cut when last looked at."""
-    weighed: tuple[float, ...]
-    """For each variant how many pulls it and the control had then."""
-    minimized: tuple[float, ...]
-    """For each variant how many pulls it and the control had when its cut was found."""
+    looks: tuple[Look, ...]
+    """For each variant the evidence that it beats the control."""
     owed: tuple[float, ...]
     """For each variant the fraction of a pull still owed to it."""
     next_look: float
@@ -64,7 +58,7 @@ class ControlState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AgainstControl:
+class AgainstControl(Eager):
     """Find which arms beat a control: `Result.control` has the answer, beside what is known of the best arm.
 
     Parameters
@@ -125,19 +119,12 @@ class AgainstControl:
             better=(),
             not_better=(),
             hopeless=(),
-            cuts=(math.nan,) * k,
-            log_evidence=(0.0,) * k,
-            weighed=(0.0,) * k,
-            minimized=(0.0,) * k,
+            looks=(Look(),) * k,
             owed=(0.0,) * k,
             next_look=self.first * k,
             decision={},
         )
         return _decide(state)
-
-    def ask(self, state: ControlState) -> Batch | Verdict:
-        """Return the next batch or the verdict; it was decided when the last readings came in."""
-        return state.decision
 
     def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
         """Return the state after more readings, with the next decision made."""
@@ -153,7 +140,7 @@ class AgainstControl:
         return Standing(
             None if leader is None else arms[leader],
             tuple(arms[i] for i in (state.control, *looked.alive)),
-            {arms[i]: looked.log_evidence[i] for i in range(len(arms)) if i != state.control},
+            {arms[i]: looked.looks[i].log_evidence for i in range(len(arms)) if i != state.control},
             _bar(looked),
             _verdict(looked, Status.EXHAUSTED),
         )
@@ -164,8 +151,8 @@ def _decide(state: ControlState) -> ControlState:
     arms, samples = state.problem.arms, state.judge.samples
     if state.judge.is_hopeless:
         return state._replace(decision=_verdict(state, Status.INDISTINGUISHABLE))
-    short = {arm: state.first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < state.first}
-    if short and not any(state.weighed):
+    short = lacking(state.first, arms, samples)
+    if short and not any(look.size for look in state.looks):
         return state._replace(decision=short)
     state = _update_evidence(state, everyone=state.balanced)
     if (pulls := sum(s.n for s in samples)) >= state.next_look:
@@ -196,33 +183,27 @@ def _update_evidence(state: ControlState, *, everyone: bool = False) -> ControlS
     """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
     pulled = state.decision if isinstance(state.decision, dict) else {}
     for i in _open_variants(state):
-        if everyone or state.problem.arms[i] in pulled or _size(state, i) >= STALE * state.weighed[i]:
+        if everyone or state.problem.arms[i] in pulled or _size(state, i) >= STALE * state.looks[i].size:
             state = _weigh(state, i)
     return _step_down(state) if state.method == "holm" else _claim_together(state, exactly=everyone)
 
 
-def _size(state: ControlState, variant: int) -> float:
+def _size(state: ControlState, variant: int) -> int:
     return state.judge.samples[variant].n + state.judge.samples[state.control].n
 
 
 def _weigh(state: ControlState, variant: int) -> ControlState:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
-    judge, cut, size = state.judge.after(leader=variant), state.cuts[variant], _size(state, variant)
-    value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
-    minimized = state.minimized[variant]
-    if value >= _bar(state) or size >= STALE * minimized:
-        value, cut, _ = judge.least(state.control, cut)
-        minimized = size
-    return state._replace(
-        cuts=_put(state.cuts, variant, cut),
-        log_evidence=_put(state.log_evidence, variant, value),
-        weighed=_put(state.weighed, variant, size),
-        minimized=_put(state.minimized, variant, minimized),
+    judge, size, (cut, _, _, searched) = (
+        state.judge.after(leader=variant),
+        _size(state, variant),
+        state.looks[variant],
     )
-
-
-def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
-    return (*values[:i], value, *values[i + 1 :])
+    value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
+    if value >= _bar(state) or size >= STALE * searched:
+        value, cut, _ = judge.least(state.control, cut)
+        searched = size
+    return state._replace(looks=put(state.looks, variant, Look(cut, value, size, searched)))
 
 
 def _open_variants(state: ControlState) -> tuple[int, ...]:
@@ -235,11 +216,11 @@ def _open_variants(state: ControlState) -> tuple[int, ...]:
 def _step_down(state: ControlState) -> ControlState:
     """Return the state with every variant claimed that has the evidence, the strongest first (extensions D1)."""
     while state.alive:
-        strongest = max(state.alive, key=lambda i: state.log_evidence[i])
-        if state.log_evidence[strongest] < (bar := _bar(state)):
+        strongest = max(state.alive, key=lambda i: state.looks[i].log_evidence)
+        if state.looks[strongest].log_evidence < (bar := _bar(state)):
             break
         found = state.judge.better(strongest, state.control).log_value
-        state = state._replace(log_evidence=_put(state.log_evidence, strongest, found))
+        state = _set_evidence(state, {strongest: found})
         if found >= bar:
             alive = tuple(i for i in state.alive if i != strongest)
             state = state._replace(alive=alive, better=(*state.better, _claim(state, strongest)))
@@ -252,21 +233,25 @@ def _claim_together(state: ControlState, *, exactly: bool) -> ControlState:
     While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
     """
     variants, bar = _open_variants(state), state.judge.log_bar() + (0.0 if exactly else SAFE)
-    found = {i: state.log_evidence[i] for i in variants}
+    found = {i: state.looks[i].log_evidence for i in variants}
     exact = set() if exactly else set(variants)
     while new := set(claimed := false_discovery(found, bar)) - exact:
         found.update((i, state.judge.better(i, state.control).log_value) for i in new)
         exact |= new
-    values = tuple(found.get(i, value) for i, value in enumerate(state.log_evidence))
     out = {claim.arm for claim in state.not_better}
     alive = tuple(i for i in variants if i not in claimed and state.problem.arms[i] not in out)
-    state = state._replace(log_evidence=values, alive=alive)
+    state = _set_evidence(state._replace(alive=alive), found)
     return state._replace(better=tuple(_claim(state, i) for i in claimed))
+
+
+def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlState:
+    values = enumerate(state.looks)
+    return state._replace(looks=tuple(look._replace(log_evidence=found.get(i, look[1])) for i, look in values))
 
 
 def _claim(state: ControlState, variant: int) -> Claim:
     arms, counts = state.problem.arms, tuple(s.n for s in state.judge.samples)
-    return Claim(arms[state.control], arms[variant], counts, 0, state.log_evidence[variant])
+    return Claim(arms[state.control], arms[variant], counts, 0, state.looks[variant].log_evidence)
 
 
 def _give_up(state: ControlState) -> ControlState:
@@ -281,12 +266,12 @@ def _give_up(state: ControlState) -> ControlState:
     return state._replace(
         alive=alive,
         not_better=state.not_better + claims,
-        hopeless=tuple(i for i in alive if _futile(state, i)),
+        hopeless=tuple(i for i in alive if _is_futile(state, i)),
     )
 
 
-def _futile(state: ControlState, variant: int) -> bool:
-    """Tell whether more pulls would not show which of a variant and the control is better (evidence T9)."""
+def _is_futile(state: ControlState, variant: int) -> bool:
+    """Return True if more pulls would not show which of a variant and the control is better (evidence T9)."""
     problem, pair = state.problem, (state.control, variant)
     arms, share = tuple(problem.arms[i] for i in pair), problem.delta / (len(problem.arms) - 1)
     alone = replace(problem, arms=arms, delta=share, handicap=None)
@@ -302,11 +287,10 @@ def _verdict(state: ControlState, status: Status) -> Verdict:
 def _split_batch(state: ControlState, variant: int) -> ControlState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     arms, samples, control = state.problem.arms, state.judge.samples, state.control
-    gain, other = state.judge.after(leader=variant).gains(control, state.cuts[variant])
+    gain, other = state.judge.after(leader=variant).gains(control, state.looks[variant].cut)
     share = 0.5 if gain + other == 0 else min(max(gain / (gain + other), SHARES[0]), SHARES[1])
     size = max(1, int(GROWTH * min(samples[variant].n / share, samples[control].n / (1 - share))))
     exact = size * share + state.owed[variant]
     own = min(size, max(0, math.floor(exact + 0.5)))
-    owed = (*state.owed[:variant], exact - own, *state.owed[variant + 1 :])
     batch = {arms[i]: n for i, n in ((variant, own), (control, size - own)) if n > 0}
-    return state._replace(owed=owed, decision=batch)
+    return state._replace(owed=put(state.owed, variant, exact - own), decision=batch)

@@ -3,8 +3,8 @@
 Howard and Ramdas (2022), with limits that are order statistics and hold at all times at once. Where theirs are
 about the law of the readings, these are about the law of the true readings (certified), by the trusted masses of
 audit 2.A: the count of readings at or below a true quantile dominates a binomial process whose success
-probability is the trusted mass (audit 2.C), and a lower limit needs nothing else. All is said in lower ranks:
-the upper limit of a q-quantile is the mirrored lower limit of a (1-q)-quantile.
+probability is the trusted mass (audit 2.C), and a lower limit needs nothing else. The upper limit of a q-quantile
+is the mirrored lower limit of a (1-q)-quantile.
 
 A missing reading counts at its worst for either limit (evidence T8).
 """
@@ -26,7 +26,7 @@ from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Standing, Told, check_absolute, check_compares
+from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
 from truearm.problem import Problem, as_number, check_count
 
 BLOCK_COUNTS = 512  # consecutive counts whose ranks are found at once when every count is looked at
@@ -85,7 +85,7 @@ class LucbState:
 
 
 @dataclass(frozen=True, slots=True)
-class Lucb:
+class Lucb(Eager):
     """QLUCB: any quantile, certified under a declared contamination, without evidence summed over arms.
 
     Each of k one-sided limits fails ever with probability at most delta/k: the upper one of the best arm, the
@@ -140,10 +140,6 @@ class Lucb:
             return replace(state, decision=verdict)
         return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
 
-    def ask(self, state: LucbState) -> Batch | Verdict:
-        """Return the next batch or the verdict; it was decided when the last readings came in."""
-        return state.decision
-
     def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
         """Return the state after more readings, with the next decision made."""
         samples, limits = list(state.samples), list(state.limits)
@@ -184,7 +180,7 @@ class Lucb:
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
-        # equal numbers: a fraction of its own count would let a steady leader run away from its rivals
+        # equal numbers: a fraction of the count would let a steady leader run away from its rivals
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 

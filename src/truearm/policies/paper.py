@@ -11,7 +11,7 @@ all at +inf above (evidence T8).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from truearm.bounds import Constants
 from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.policies import Batch, Standing, Told, check_absolute, check_compares
-from truearm.problem import Interval, Problem, Regularity
+from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
+from truearm.problem import Interval, Problem
 
 Floats = NDArray[np.float64]
 
@@ -66,16 +66,12 @@ class PaperState:
         return self.readings[self.alive[0]].size
 
 
-class _Rounds:
+class _Rounds(Eager):
     """What the three algorithms share."""
 
     __slots__ = ()
     patient: ClassVar[bool] = True
     alike: ClassVar[bool] = True
-
-    def ask(self, state: PaperState) -> Batch | Verdict:
-        """Return the next batch or the verdict; it was decided when the last readings came in."""
-        return state.decision
 
     def standing(self, state: PaperState) -> Standing:
         """Return the leader and the arms left; bounds decide here, so there is no evidence to show."""
@@ -107,21 +103,12 @@ class Uniform(_Rounds):
 
     def start(self, problem: Problem) -> PaperState:
         """Return the state before the one batch."""
-        regularity, c = _check_problem(problem, "uniform"), problem.declared
+        regular = _regular(problem, "uniform")
         if not problem.tolerance:
             msg = "policy 'uniform' needs a tolerance above 0; add one, or use policy 'elimination' or 'toptwo'"
             raise OutOfReach(msg, "tolerance", 0)
-        n = bounds.uniform_sample_size(
-            len(problem.arms),
-            problem.tolerance.amount,
-            problem.delta,
-            eps=c.eps,
-            B=regularity.B,
-            m2=regularity.m2,
-            reach=regularity.reach,
-            adversary=c.adversary,
-            constants=self.constants,
-        )
+        k, amount = len(problem.arms), problem.tolerance.amount
+        n = bounds.uniform_sample_size(k, amount, problem.delta, constants=self.constants, **regular)
         state = _start(problem, n)
         return _stop(replace(state, leader=0)) if len(problem.arms) == 1 else state
 
@@ -153,7 +140,6 @@ class Elimination(_Rounds):
 
     def start(self, problem: Problem) -> PaperState:
         """Return the state before the first round."""
-        _check_problem(problem, "elimination")
         state = _start(problem, self._total(problem, 1, 0))
         return _separate(state) if len(problem.arms) == 1 else state
 
@@ -170,37 +156,21 @@ class Elimination(_Rounds):
 
     def _total(self, problem: Problem, r: int, n: int) -> int:
         """Return the pulls of each arm left up to round r, given those up to the round before."""
-        k, c, regularity = len(problem.arms), problem.declared, _check_problem(problem, "elimination")
+        k, regular = len(problem.arms), _regular(problem, "elimination")
         if self.constants == "paper":
-            schedule = bounds.elimination_schedule(k, problem.delta, c.eps, regularity.reach, c.adversary)
+            declared = {name: regular[name] for name in ("eps", "reach", "adversary")}
+            schedule = bounds.elimination_schedule(k, problem.delta, **declared)
             return (schedule.initial if r == 1 else n) + schedule.per_round(r)  # Alg. 3
         # the least count at which chance stays within the reach, whatever error is asked for: audit 1.k
-        least = bounds.median_sample_size(
-            regularity.B * regularity.m2,  # an error that asks no more of n than the reach does: reach < 1
-            bounds.round_delta(problem.delta, k, r),
-            eps=c.eps,
-            B=regularity.B,
-            m2=regularity.m2,
-            reach=regularity.reach,
-            adversary=c.adversary,
-        )
+        error = regular["B"] * regular["m2"]  # it asks no more of n than the reach does: reach < 1
+        least = bounds.median_sample_size(error, bounds.round_delta(problem.delta, k, r), **regular)
         return max(math.ceil(GROWTH * n), least)
 
     def _radius(self, problem: Problem, r: int, n: int) -> float:
-        k, c, regularity = len(problem.arms), problem.declared, _check_problem(problem, "elimination")
+        k, regular = len(problem.arms), _regular(problem, "elimination")
         if self.constants == "paper":
-            return bounds.elimination_radius(r, k, problem.delta, regularity.B, regularity.m2)
-        return bounds.counted_elimination_radius(
-            r,
-            n,
-            k,
-            delta=problem.delta,
-            eps=c.eps,
-            B=regularity.B,
-            m2=regularity.m2,
-            reach=regularity.reach,
-            adversary=c.adversary,
-        )
+            return bounds.elimination_radius(r, k, problem.delta, regular["B"], regular["m2"])
+        return bounds.counted_elimination_radius(r, n, k, delta=problem.delta, **regular)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,19 +260,13 @@ class PartialIdentification(_Rounds):
         """Return how far the true value of a chosen arm can be below the best: tolerance + U_best + U_arm.
 
         Which arm is best is not known, so the largest bias of another arm stands for U_best (erratum E3).
-
-        Examples
-        --------
-        >>> policy = PartialIdentification(np.mean, lambda n, delta: 1.0, {"A": 0.5, "B": 0.25})
-        >>> policy.selection_gap(Problem(arms=("A", "B"), tolerance=1.0), "A")
-        1.75
         """
         if self.biases is None:
             return math.inf
         others = max((bias for name, bias in self.biases.items() if name != arm), default=0.0)
         return bounds.selection_gap(problem.tolerance.amount, others, self.biases[arm])
 
-    def _estimate(self, readings: Floats, _floor: float) -> Interval:
+    def _estimate(self, readings: Floats, _least: float) -> Interval:
         value = float(self.estimator(readings))
         if math.isnan(value) or value == -math.inf:  # of censored readings an estimator knows no upper end
             return Interval(-math.inf, math.inf)
@@ -315,8 +279,8 @@ def _check_constants(constants: str) -> None:
         raise InvalidArgument(msg, "constants", constants)
 
 
-def _check_problem(problem: Problem, policy: str) -> Regularity:
-    """Return the regularity that the paper's own algorithms need."""
+def _regular(problem: Problem, policy: str) -> dict[str, Any]:
+    """Return the contamination and the regularity that the paper's own algorithms need, as arguments."""
     check_compares(problem, policy)
     if problem.quantile != 0.5:
         msg = (
@@ -331,28 +295,30 @@ def _check_problem(problem: Problem, policy: str) -> Regularity:
             "their medians; give Regularity(B=..., m2=..., reach=...), or use policy 'toptwo', which needs none"
         )
         raise OutOfReach(msg, "regularity")
-    return problem.regularity
+    c, regularity = problem.declared, problem.regularity
+    known = {"B": regularity.B, "m2": regularity.m2, "reach": regularity.reach}
+    return {"eps": c.eps, "adversary": c.adversary, **known}
 
 
-def medians(values: Floats, floor: float = -math.inf) -> Interval:
+def medians(values: Floats, least: float = -math.inf) -> Interval:
     """Return the averaged median of sorted readings, NaN last, with the NaN at -inf and at +inf.
 
     Parameters
     ----------
-    floor
+    least
         The best value that a censored reading may have had; only the upper end takes it for -inf.
     """
     known = int(values.searchsorted(np.nan))
     missing = values.size - known
-    return Interval(_middle(values, known, missing, -math.inf), _middle(values, known, 0, floor))
+    return Interval(_middle(values, known, missing, -math.inf), _middle(values, known, 0, least))
 
 
-def _middle(values: Floats, known: int, bottom: int, floor: float) -> float:
+def _middle(values: Floats, known: int, bottom: int, least: float) -> float:
     """Return the averaged median of readings: `bottom` of them at -inf, then the known, the rest at +inf."""
     n = values.size
     if n == 0:
         return -math.inf
-    low, high = (max(_at(values, known, rank - bottom), floor) for rank in ((n - 1) // 2, n // 2))
+    low, high = (max(_at(values, known, rank - bottom), least) for rank in ((n - 1) // 2, n // 2))
     return low if low in (high, -math.inf) else low / 2 + high / 2  # as moments.moments
 
 
@@ -400,8 +366,8 @@ def _exclude(
     """
     left = [state.readings[i] for i in state.alive]
     late = any(readings.size and readings[0] == -math.inf for readings in left)
-    floor = min(_finite_at(readings, bad) for readings in left) if late else -math.inf
-    found = {i: estimate(state.readings[i], floor) for i in state.alive}
+    least = min(_finite_at(readings, bad) for readings in left) if late else -math.inf
+    found = {i: estimate(state.readings[i], least) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
     n = state.readings[leader].size
     uppers, lowers = list(state.uppers), list(state.lowers)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
-from truearm.evidence import Entry, Evidence, Judge
+from truearm.evidence import Entry, Judge
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import start_sample
-from truearm.policies import Batch, Standing, Told, merge
+from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
@@ -37,14 +37,8 @@ class TopTwoState(NamedTuple):
     judge: Judge
     alive: tuple[int, ...]
     claims: tuple[Claim, ...]
-    cuts: tuple[float, ...]
-    """For each arm the cut at which the evidence against it was last least."""
-    log_evidence: tuple[float, ...]
-    """For each arm the evidence against it at that cut when it was last looked at."""
-    weighed: tuple[float, ...]
-    """For each arm how many pulls it and its leader had when that evidence was computed."""
-    minimized: tuple[float, ...]
-    """For each arm how many pulls it and its leader had when its cut was found."""
+    looks: tuple[Look, ...]
+    """For each arm the evidence against it."""
     carries: tuple[tuple[int, float], ...]
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     first: int
@@ -71,7 +65,7 @@ class TopTwoState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TopTwo:
+class TopTwo(Eager):
     """The default policy: certified, separated, tolerable or indistinguishable, as early as evidence allows.
 
     Parameters
@@ -117,10 +111,7 @@ class TopTwo:
             judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms], ordered=True),
             alive=tuple(range(k)),
             claims=(),
-            cuts=(math.nan,) * k,
-            log_evidence=(0.0,) * k,
-            weighed=(0.0,) * k,
-            minimized=(0.0,) * k,
+            looks=(Look(),) * k,
             carries=((-1, 0.0),) * k,
             first=self.first,
             balanced=self.balanced,
@@ -129,10 +120,6 @@ class TopTwo:
             decision={},
         )
         return _decide(state)
-
-    def ask(self, state: TopTwoState) -> Batch | Verdict:
-        """Return the next batch or the verdict; it was decided when the last readings came in."""
-        return state.decision
 
     def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
         """Return the state after more readings, with the next decision made."""
@@ -144,7 +131,7 @@ class TopTwo:
         if state.judge.entries and len(state.alive) > 1:
             tested, _ = _test(state, everyone=True)
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
-        against_each = {arm: done.get(arm, e) for arm, e in zip(arms, tested.log_evidence, strict=True)}
+        against_each = {arm: done.get(arm, e.log_evidence) for arm, e in zip(arms, tested.looks, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
         status = (
             Status.INDISTINGUISHABLE
@@ -199,7 +186,7 @@ def _decide(state: TopTwoState) -> TopTwoState:
     arms = state.problem.arms
     if len(state.alive) == 1 or state.judge.is_hopeless:
         return _stop(state)
-    if not state.judge.entries and (short := _short(state)):
+    if not state.judge.entries and (short := lacking(state.first, arms, state.samples)):
         return state._replace(decision=short)
     leader = state.judge.best_looking(state.alive)
     if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
@@ -210,15 +197,6 @@ def _decide(state: TopTwoState) -> TopTwoState:
     due = state.balanced or leader != before.leader or len(state.judge.entries) != len(before.judge.entries)
     state, challenger = _test(state, everyone=due)
     return _stop(state) if challenger is None else _choose_challenger(state, challenger)
-
-
-def _short(state: TopTwoState) -> Batch:
-    """Return what the arms still lack of their first pulls."""
-    return {
-        arm: lack
-        for arm, s in zip(state.problem.arms, state.samples, strict=True)
-        if (lack := state.first - s.n) > 0
-    }
 
 
 def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
@@ -265,12 +243,12 @@ def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | Non
     samples, leader = state.samples, state.leader
     sizes = {i: samples[i].n for i in state.alive}
     head = sizes.pop(leader)
-    seen = {i for i, n in sizes.items() if everyone or head + n >= STALE * state.weighed[i]}
+    seen = {i for i, n in sizes.items() if everyone or head + n >= STALE * state.looks[i].size}
     for i in sorted(seen):
         state = _update_evidence(state, i)
     logs = {i: math.log(n) for i, n in sizes.items()}
-    while scores := {i: max(state.log_evidence[i], 0.0) + logs[i] for i in state.alive if i != leader}:
-        least = min(scores.values())  # evidence section 4: who is doubted least for the pulls it had
+    while scores := {i: max(state.looks[i].log_evidence, 0.0) + logs[i] for i in state.alive if i != leader}:
+        least = min(scores.values())  # evidence section 4: the arm doubted least for its pulls
         challenger = next(i for i, score in scores.items() if score <= least + TIE)
         if challenger in seen:
             return state, challenger
@@ -282,57 +260,32 @@ def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | Non
 def _update_evidence(state: TopTwoState, i: int) -> TopTwoState:
     """Recompute the evidence against an arm and drop the arm if it reaches the threshold.
 
-    The last cut is tried first; all cuts are searched only if that value could reject the arm.
+    The last cut is tried first, and sought again where the pair of leader and arm has least evidence if they have
+    grown, also for an arm that is not pulled; all evidence is searched only if that value could reject the arm.
     """
-    bar = state.judge.log_threshold
-    state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
-    if (
-        _pair_size(state, i) >= STALE * state.minimized[i]
-    ):  # also of an arm that is not pulled: its cut gets old too
-        state = _refresh_cut(state, i)
+    judge, (cut, _, _, searched) = state.judge, state.looks[i]
+    size = state.samples[state.leader].n + state.samples[i].n
+    if size >= STALE * searched:
+        found, searched = judge.least_of_pair(i, near=cut), size
+        cut = found.at
+        value = judge.evidence_at(i, cut) if judge.rule == "pooled" else found.log_value
     else:
-        value = state.judge.evidence_at(i, state.cuts[i])
-        state = state._replace(log_evidence=_put(state.log_evidence, i, value))
-    if state.log_evidence[i] < bar:
-        return state
-    found = state.judge.least(i, near=state.cuts[i])
-    state = _remember(state, i, found)
-    if found.log_value < bar:
+        value = judge.evidence_at(i, cut)
+    is_candidate = value >= judge.log_threshold
+    if is_candidate:
+        found, searched = judge.least(i, near=cut), size
+        value, cut = found.log_value, found.at
+    state = state._replace(looks=put(state.looks, i, Look(cut, value, size, searched)))
+    if not is_candidate or value < judge.log_threshold:
         return state
     alive = tuple(j for j in state.alive if j != i)
-    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found.log_value)))
+    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, value)))
 
 
 def _claim(state: TopTwoState, judged: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
     arms = state.problem.arms
     counts = tuple(s.n for s in state.samples)
     return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
-
-
-def _refresh_cut(state: TopTwoState, i: int) -> TopTwoState:
-    """Return the state with the cut sought anew at which leader and arm are told apart least, as a pair."""
-    judge = state.judge
-    found = judge.least_of_pair(i, near=state.cuts[i])
-    value = judge.evidence_at(i, found.at) if judge.rule == "pooled" else found.log_value
-    return _remember(state, i, Evidence(value, found.at))
-
-
-def _remember(state: TopTwoState, arm: int, found: Evidence) -> TopTwoState:
-    """Return the state with the evidence against an arm and the cut at which it was found."""
-    return state._replace(
-        log_evidence=_put(state.log_evidence, arm, found.log_value),
-        cuts=_put(state.cuts, arm, found.at),
-        minimized=_put(state.minimized, arm, _pair_size(state, arm)),
-    )
-
-
-def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
-    return (*values[:i], value, *values[i + 1 :])
-
-
-def _pair_size(state: TopTwoState, arm: int) -> float:
-    samples = state.samples
-    return samples[state.leader].n + samples[arm].n
 
 
 def _tolerable(state: TopTwoState, challenger: int) -> tuple[Claim, ...]:
@@ -353,16 +306,14 @@ def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
         return state._replace(decision={state.problem.arms[i]: each for i in state.alive})
     leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
-    gains = state.judge.gains(challenger, state.cuts[challenger])
+    gains = state.judge.gains(challenger, state.looks[challenger].cut)
     last, owed = state.carries[challenger]
     size, for_leader, owed = split(
         head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0, len(state.samples)
     )
-    carries = list(state.carries)
-    carries[challenger] = (leader, owed)
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
-    return state._replace(carries=tuple(carries), decision=batch)
+    return state._replace(carries=put(state.carries, challenger, (leader, owed)), decision=batch)
 
 
 def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only arguments
