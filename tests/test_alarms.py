@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find, unshared_drift
+from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find, find_unshared_drift
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
 from truearm.evidence.sample import Sample
@@ -264,6 +264,6 @@ def test_pairs_that_are_looked_at_side_by_side_share_the_level():
     calm, drifting = rng.normal(size=120), rng.normal(size=120) + np.linspace(0, 3, 120)
     most = int(math.exp(log_evidence_of(calm - drifting) - LOG_DOUBT))
     assert most > 1
-    assert [len(unshared_drift([calm, drifting], tests)) for tests in (most, most + 1)] == [1, 0]
+    assert [len(find_unshared_drift([calm, drifting], tests)) for tests in (most, most + 1)] == [1, 0]
     twice = [calm, drifting, drifting]
-    assert unshared_drift(twice) == unshared_drift(twice, 2)
+    assert find_unshared_drift(twice) == find_unshared_drift(twice, 2)

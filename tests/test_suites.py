@@ -338,7 +338,7 @@ def test_missing_metrics_are_told_and_count_against_every_claim():
     found = judge_suite(SUITE, {"old": [{"ms": 2.0}] * len(new), "new": new})
     assert found.compared[0].missing == N
     assert found.compared[0].standing == "open"
-    assert found.untold
+    assert found.is_incomplete
 
 
 def test_a_name_that_no_command_printed_is_no_metric():

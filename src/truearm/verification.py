@@ -1,8 +1,8 @@
 """Check that a result follows from its readings: make it again by the same functions and compare every field.
 
 A result follows from the problem, the design, the origin (which policy decided, or `analyze`) and the readings, or
-the log of the study. Nothing else that a document says is believed. Claims alone would not do: whoever chooses
-their dates and the leaders after the fact finds evidence for any arm (docs/certificate.md).
+the log of the study. Nothing else in a document is trusted. Claims alone would not do: with dates and leaders
+chosen after the fact there is evidence for any arm (docs/certificate.md).
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 
 from truearm import policies
 from truearm.analysis import repeated
-from truearm.claims.certificate import Alarm, Certificate, Readings, Tapes, digest
+from truearm.claims.certificate import Alarm, Certificate, Readings, digest
 from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Result, check_schema
@@ -42,7 +42,7 @@ class Verified:
     trust: tuple[str, ...] = ()
     """What was not recomputed, and what would allow it."""
     beside: tuple[str, ...] = ()
-    """Keys of a document that say nothing about the decision: a machine, commands, a unit."""
+    """Keys of a document that are not about the decision: a machine, commands, a unit."""
 
     def __bool__(self) -> bool:
         return not self.trust
@@ -64,8 +64,8 @@ def verify(
     result
         The result of a study or an analysis, or the dictionary that its JSON holds.
     readings
-        Per arm in order of pull, None for a pull never told; or a study, whose log is replayed. Those that the
-        result carries if None. A study that decided while pulls were out needs its log.
+        Per arm in order of pull, None for a pull without a reading; or a study, whose log is replayed. Those
+        in the result if None. A study that decided while pulls were out needs its log.
     policy
         The policy object, if it was one of your own.
 
@@ -99,7 +99,8 @@ def verify(
         if source is None and isinstance(result, Analysis):
             source = result.counts
     else:
-        certificate, kept, given = certificate_of(result), _readings_in(result), dict(result)
+        certificate, given = certificate_of(result), dict(result)
+        kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.get("readings"), "readings")
     if source is None and kept is None:
         msg = "the result does not carry its readings; give them beside it"
         raise InvalidArgument(msg)
@@ -109,8 +110,11 @@ def verify(
     repeat, trust = _repeat(certificate, kept or {} if source is None else source, given, policy)
     expected = repeat.to_dict()
     expected.pop("conditions", None)  # how readings were taken does not follow from them
-    if "ratios" in given:
-        expected["ratios"] = _ratios(repeat, given["ratios"])
+    if "ratios" in given:  # relative to the arm that the given ones are relative to
+        first = given["ratios"][0] if isinstance(given["ratios"], list) and given["ratios"] else None
+        named = first.get("reference") if isinstance(first, dict) else None
+        found = ratios(repeat, named if named in repeat.problem.arms else None)
+        expected["ratios"] = to_plain(found, null=True)
     beside = tuple(key for key in given if key not in expected)
     worded = _compare({key: value for key, value in given.items() if key not in beside}, expected)
     return Verified((*trust, *worded), () if isinstance(result, Result) else beside)
@@ -139,14 +143,6 @@ def _check_kind(readings: object) -> None:
         kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
         msg = f"readings must be {kinds}, but got {type(readings).__name__}"
         raise InvalidArgument(msg)
-
-
-def _readings_in(data: Mapping[str, Any]) -> Tapes | None:
-    kept = data.get("readings")
-    if kept is None:
-        return None
-    tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], kept, "readings")
-    return tapes
 
 
 def _check_kept(certificate: Certificate, kept: Readings) -> None:
@@ -221,7 +217,7 @@ def _repeat(
     data = _data(certificate, source)
     try:
         if data.study is not None:
-            return _ended(Study.replay(data.study.definition, data.study.events())), ()
+            return _end(Study.replay(data.study.definition, data.study.events())), ()
         if certificate.is_analysis:
             return _analyze_again(certificate, data, given)
         return _retrace(certificate, data.tapes, policy), ()
@@ -236,7 +232,7 @@ class _NotRepeatable(InvalidArgument):
     """The decision cannot be repeated from what was given."""
 
 
-def _ended(study: Study) -> Result:
+def _end(study: Study) -> Result:
     """Return the result of a study, stopped where it is if it was not done."""
     study.stop()
     result = study.result
@@ -245,24 +241,24 @@ def _ended(study: Study) -> Result:
 
 
 def _retrace(certificate: Certificate, tapes: Readings, policy: "Policy[Any] | None") -> Result:
-    """Return the result of a study that never decided while pulls were out: then the tapes say all it knew."""
+    """Return the result of a study that never decided while pulls were out: then it follows from the tapes."""
     origin = certificate.origin
     if origin is None or (policy is None and origin.by is None):
         msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
         raise _NotRepeatable(msg)
     if origin.overlapping:
-        msg = "the study decided while pulls were out, so its readings do not say what it knew; give its log"
+        msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
         raise _NotRepeatable(msg)
     chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
     known = {arm: tape for arm, tape in tapes.items() if not isinstance(tape, Counted)}
-    study = Study.retraced(
+    study = Study.retrace(
         certificate.problem, known, policy=chosen, max_pulls=origin.max_pulls or 0, seed=origin.seed
     )
     for arm, tape in study.readings.items():
         if len(tape) != len(tapes.get(arm, ())):
             msg = f"it would have pulled {arm!r} {len(tape)} times, not {len(tapes.get(arm, ()))}"
             raise ProtocolError(msg)
-    return _ended(study)
+    return _end(study)
 
 
 def _analyze_again(
@@ -285,15 +281,6 @@ def _analyze_again(
     if units is not None:
         trust.insert(0, f"one reading per {units.name!r}; give the table of rows")
     return repeated(certificate, table, units=units, doubts=doubts), tuple(trust)
-
-
-def _ratios(repeat: Result, given: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever the file holds
-    """Return the ratios to the arm that the given ones are relative to."""
-    named = given[0].get("reference") if isinstance(given, list) and given and isinstance(given[0], dict) else None
-    found: list[dict[str, Any]] = to_plain(
-        ratios(repeat, named if named in repeat.problem.arms else None), null=True
-    )
-    return found
 
 
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:

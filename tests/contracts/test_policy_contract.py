@@ -191,7 +191,7 @@ def test_a_stranger_can_verify_the_certificate(name, policy, goal):
     problem = replace(problem_for(name), goal=goal)
     tapes = {arm: problem.sign * tape for arm, tape in readings().items()}
     used = {arm: tape.tolist() for arm, tape in drive(policy, problem, tapes).used(tapes).items()}
-    result = Study.retraced(problem, used, policy=policy).result
+    result = Study.retrace(problem, used, policy=policy).result
     plain = json.loads(json.dumps(result.to_dict(readings=True)))
     assert plain["best"] == "A"
     assert name.startswith("partial") or verify(plain)

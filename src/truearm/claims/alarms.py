@@ -7,7 +7,7 @@ evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives t
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, Serial, combine, log_evidence_of
 from truearm.evidence.units import Suspect
-from truearm.problem import Adversary, Contamination, Problem
+from truearm.problem import Adversary, Problem
 
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
 CAUCHY_TAIL = 2 / math.pi * math.atan(1 / FAR)  # share of a Cauchy law beyond FAR of its MADs: 4.3 %
@@ -57,11 +57,11 @@ def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     return alone if 0 < len(alone) < len(tapes) else together
 
 
-def unshared_drift(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:
+def find_unshared_drift(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:
     """Return a doubt if arms that were pulled side by side depend on their time in ways that they do not share.
 
     The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
-    nothing in their differences, or in the ratios of positive readings; what an arm does by itself stays in both.
+    nothing in their differences, or in the ratios of positive readings; what an arm does alone stays in both.
     Differences of independent draws are independent draws, so the level is that of evidence T12d.
 
     Parameters
@@ -86,7 +86,7 @@ def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
     """Return a doubt for every undeclared column whose rows are more alike than rows of one arm should be.
 
     Over all columns together a false alarm has probability at most `FALSE_ALARM` (extensions 2). That each arm is
-    one unit of its own is a plain fact.
+    a separate unit is a plain fact.
     """
     level = FALSE_ALARM / max(1, len(suspects))
     confounded = [Alarm("confounded", "", detail=s.column) for s in suspects if s.confounded]
@@ -96,31 +96,23 @@ def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
 
 def find(problem: Problem, samples: Sequence[Sample]) -> tuple[Alarm, ...]:
     """Return the alarms, arm by arm, from the readings as oriented samples."""
-    return tuple(
-        alarm for arm, sample in zip(problem.arms, samples, strict=True) for alarm in _of_arm(problem, arm, sample)
+    found = (
+        sign(problem, arm, sample)
+        for arm, sample in zip(problem.arms, samples, strict=True)
+        for sign in _SIGNS[problem.target]
+        if sample.size + sample.missing
     )
-
-
-def _of_arm(problem: Problem, arm: str, sample: Sample) -> Iterator[Alarm]:
-    if not sample.size + sample.missing:
-        return
-    for sign in _SIGNS[problem.target]:
-        if (alarm := sign(problem, arm, sample)) is not None:
-            yield alarm
+    return tuple(alarm for alarm in found if alarm is not None)
 
 
 def _share(problem: Problem) -> float:
     return FALSE_ALARM / len(problem.arms)
 
 
-def _declared(problem: Problem) -> Contamination:
-    return problem.contamination or UNDECLARED
-
-
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share of missing readings against eps; they count at their worst whatever their share."""
     bar = -math.log(_share(problem))
-    if not exceeds(sample.missing, sample.n, _declared(problem).eps, bar):
+    if not exceeds(sample.missing, sample.n, (problem.contamination or UNDECLARED).eps, bar):
         return None
     return Alarm("missing", arm, sample.missing, sample.n)
 
@@ -139,7 +131,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     ends = (np.nextafter(-math.inf, 0.0), center.low - reach, np.nextafter(center.high + reach, math.inf))
     first, low, high = known.count(np.array(ends)).tolist()
     far = low - first + known.size - high
-    eps = _declared(problem).eps
+    eps = (problem.contamination or UNDECLARED).eps
     allowed = eps + (1 - eps) * CAUCHY_TAIL  # docs/assumptions.md
     return Alarm("outliers", arm, far, known.n) if exceeds(far, known.n, allowed, -math.log(share)) else None
 
@@ -147,7 +139,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
     """Return which readings lie more than ten robust standard deviations from their median, by their places.
 
-    A description for a person who looks at one arm; infinities are left out, and nothing follows from it.
+    A description of one arm; infinities are not counted, and nothing follows from it.
     """
     known = [(place, x) for place, x in enumerate(readings) if math.isfinite(x)]
     if not known:

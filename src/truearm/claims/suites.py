@@ -1,10 +1,10 @@
-"""A suite: every run prints many numbers, and every number is compared. What is asked, and what is claimed of it.
+"""A suite: every run prints many numbers, and every number is compared.
 
-Everything follows from the suite and its runs, so that a stranger who has both recomputes it all (extensions D4).
+Everything follows from the suite and its runs, so that a stranger with both recomputes it all (extensions D4).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims import alarms
-from truearm.claims.certify import check_control
+from truearm.claims.certify import NOTHING, check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
 from truearm.claims.views import show
@@ -42,7 +42,6 @@ Run = Mapping[str, float | None] | None
 Runs = Mapping[str, Sequence[Run]]
 """Per arm its runs in order of round."""
 Status = Literal["decided", "undecided", "doubtful"]
-_NOTHING = Breakdown(None, None, None)
 Standing = Literal["worse", "better", "not worse", "indistinguishable", "open", "doubtful"]
 
 
@@ -73,14 +72,11 @@ class Suite:
     def __post_init__(self) -> None:
         check_control(self.reference, self.problem.arms, "reference")
         if not self.problem.rounds:
-            msg = "a suite compares runs side by side, so that its problem is one in rounds; give rounds=True"
+            msg = "a suite compares runs side by side; use a problem with rounds=True"
             raise InvalidArgument(msg)
         promise = self.problem.contamination
         if self.fdr and promise is not None and promise.clairvoyant:
-            msg = (
-                "the false discovery rate is not bounded for adversaries that see readings not yet taken; leave "
-                "fdr out, which bounds any false claim"
-            )
+            msg = "no fdr is bounded for adversaries that see readings not yet taken; leave fdr out"
             raise OutOfReach(msg)
 
     def goal(self, metric: str) -> str:
@@ -110,7 +106,7 @@ class Roll(NamedTuple):
 
     @classmethod
     def call(cls, suite: Suite, runs: Runs) -> "Roll | None":
-        """Return the roll, or None while there is none."""
+        """Return the roll, or None before such a round."""
         for place, together in enumerate(zip(*(runs[arm] for arm in suite.problem.arms), strict=False)):
             if all(run is not None for run in together):
                 named = zip(suite.problem.arms, together, strict=True)
@@ -125,19 +121,18 @@ class Roll(NamedTuple):
     @property
     def only(self) -> tuple[Seen, ...]:
         """The metrics that are not on the roll of every arm."""
-        arms: dict[str, list[str]] = {}
-        for arm, own in self.metrics.items():
-            for metric in own:
-                arms.setdefault(metric, []).append(arm)
-        return tuple(Seen(metric, tuple(some)) for metric, some in arms.items() if len(some) < len(self.metrics))
+        return tuple(one for one in _group_metrics(self.metrics) if len(one.arms) < len(self.metrics))
 
     def late(self, runs: Runs) -> tuple[Seen, ...]:
         """Return the metrics that an arm printed and that are not on its roll."""
-        arms: dict[str, list[str]] = {}
-        for arm, own in self.metrics.items():
-            for metric in dict.fromkeys(metric for run in runs[arm] for metric in run or ()).keys() - set(own):
-                arms.setdefault(metric, []).append(arm)
-        return tuple(Seen(metric, tuple(arms[metric])) for metric in sorted(arms))
+        new = {arm: {m for run in runs[arm] for m in run or ()} - {*own} for arm, own in self.metrics.items()}
+        return tuple(sorted(_group_metrics(new), key=lambda one: one.metric))
+
+
+def _group_metrics(metrics: Mapping[str, Iterable[str]]) -> list[Seen]:
+    """Return every metric with the arms that printed it."""
+    names = dict.fromkeys(metric for own in metrics.values() for metric in own)
+    return [Seen(metric, tuple(arm for arm, own in metrics.items() if metric in own)) for metric in names]
 
 
 def _check(suite: Suite, roll: Roll) -> Roll:
@@ -155,7 +150,7 @@ def _check(suite: Suite, roll: Roll) -> Roll:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A metric of one arm beside that of the reference."""
+    """A metric of one arm compared with that of the reference."""
 
     metric: str
     arm: str
@@ -173,8 +168,8 @@ class Compared:
     """Rounds in which the reading of either is missing."""
     log_evidence: tuple[float, ...]
     """That it is worse by more than the tolerance, that it is not, and that it is better."""
-    breakdown: Breakdown = _NOTHING
-    """Largest contamination under which what is said is certified, for all metrics at once (extensions D4)."""
+    breakdown: Breakdown = NOTHING
+    """Largest contamination under which the standing is certified, for all metrics at once (extensions D4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +215,7 @@ class SuiteResult:
         return self.suite.gate and bool(self.named("worse"))
 
     @property
-    def untold(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Whether a metric was not printed by every arm in every run."""
         return bool(self.only or self.late) or any(one.missing for one in self.compared)
 
@@ -233,20 +228,17 @@ class SuiteResult:
             "suite": to_plain(self.suite),
             "rounds": self.rounds,
             "uncounted": self.uncounted,
-            "metrics": [_plain(one) for one in self.compared],
+            "metrics": [
+                {**to_plain(one, null=True), "log_evidence": dict(zip(KINDS, one.log_evidence, strict=True))}
+                for one in self.compared
+            ],
             "only": to_plain(self.only),
             "late": to_plain(self.late),
             **({"runs": to_plain(self.runs)} if runs else {}),
         }
 
 
-def _plain(one: Compared) -> dict[str, Any]:
-    evidence = dict(zip(KINDS, one.log_evidence, strict=True))
-    return {**to_plain(one, null=True), "log_evidence": evidence}
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """A suite after some of its runs."""
 
     suite: Suite
@@ -285,28 +277,26 @@ class Progress:
 
 def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     """Return what is known of a suite from its runs."""
-    after = Progress(suite).after(runs)
-    roll, weighed = after.roll, after.weighed
+    _, roll, weighed = Progress(suite).after(runs)
     if roll is None or weighed is None:
         spent = min(len(tape) for tape in runs.values())
         return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=(), runs=runs)
     columns = _Columns.of(suite, roll, runs, roll.rounds)
-    delta, doubted = suite.problem.delta, columns.doubted()
-    claims, futile = weighed.claims(delta, fdr=suite.fdr, doubted=doubted), weighed.is_futile(delta)
+    delta, doubtful = suite.problem.delta, columns.find_drift()
+    claims, futile = weighed.claims(delta, fdr=suite.fdr, doubted=doubtful), weighed.is_futile(delta)
     wins, bar = columns.rounds_won(suite), math.log(2 * len(columns.pairs) / delta)
 
     def compare(i: int) -> Compared:
-        standing = "doubtful" if doubted[i] else _standing(claims[:, i], futile=bool(futile[i]))
-        found = _compared(suite, columns, i, standing, weighed.highest[:, i])
-        kind = _CLAIMED.get(found.standing)
-        return found if kind is None else replace(found, breakdown=breakdown_of_rounds(wins[kind, i], bar))
+        standing = "doubtful" if doubtful[i] else _standing(claims[:, i], futile=bool(futile[i]))
+        kind = _CLAIMED.get(standing)
+        points = NOTHING if kind is None else breakdown_of_rounds(wins[kind, i], bar)
+        return _compare(suite, columns, i, standing, evidence=weighed.highest[:, i], points=points)
 
-    compared = tuple(map(compare, range(len(columns.pairs))))
     return SuiteResult(
         suite=suite,
         rounds=weighed.rounds,
         uncounted=roll.rounds,
-        compared=compared,
+        compared=tuple(map(compare, range(len(columns.pairs)))),
         only=roll.only,
         late=roll.late(runs),
         runs=runs,
@@ -325,7 +315,9 @@ def _standing(claims: Bools, *, futile: bool) -> Standing:
     return "not worse" if claims[WITHIN] else "indistinguishable" if futile else "open"
 
 
-def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evidence: Floats) -> Compared:
+def _compare(
+    suite: Suite, columns: "_Columns", i: int, standing: Standing, *, evidence: Floats, points: Breakdown
+) -> Compared:
     (metric, arm), reference, other = columns.pairs[i], columns.reference[i], columns.arm[i]
     goal, count = suite.goal(metric), len(columns.pairs)
     problem = replace(suite.problem, arms=(suite.reference, arm), goal=goal, delta=suite.problem.delta / count)
@@ -341,6 +333,7 @@ def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evi
         *ahead,
         int(np.count_nonzero(np.isnan(reference) | np.isnan(other))),
         tuple(evidence.tolist()),
+        points,
     )
 
 
@@ -364,18 +357,18 @@ class _Columns(NamedTuple):
 
         return cls(pairs, rows([suite.reference] * len(pairs)), rows([arm for _, arm in pairs]))
 
-    def doubted(self) -> Bools:
-        """Return of which pairs one arm depends on its time in ways that the other does not share."""
+    def find_drift(self) -> Bools:
+        """Return the pairs in which one arm depends on its time in ways that the other does not share."""
         tests = len(self.pairs)
         met = zip(self.reference, self.arm, strict=True)
-        return np.array([bool(alarms.unshared_drift(both, tests=tests)) for both in met], dtype=bool)
+        return np.array([bool(alarms.find_unshared_drift(both, tests=tests)) for both in met], dtype=bool)
 
     def rounds_won(self, suite: Suite) -> Bools:
         """Return which rounds speak for which claim."""
         signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
         tolerance, reference = suite.problem.tolerance, signs * self.reference
         if tolerance.relative:
-            reference = np.where(self.reference < 0, np.nan, reference)  # percent of what is negative mean nothing
+            reference = np.where(self.reference < 0, np.nan, reference)  # no percent of a negative number
         bar = np.where(signs > 0, worsen(reference, tolerance), worsen(reference, tolerance, -1.0))
         return rounds_won(reference, bar, signs * self.arm)
 

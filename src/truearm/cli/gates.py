@@ -44,7 +44,7 @@ def exit_code(
 
 def suite_code(result: SuiteResult, *, strict: bool = False) -> int:
     """Return the exit code of a suite; with `strict`, metrics that could not be compared are doubtful too."""
-    if result.status == "doubtful" or (strict and result.untold):
+    if result.status == "doubtful" or (strict and result.is_incomplete):
         return DOUBTFUL
     if result.failed:
         return FAILED

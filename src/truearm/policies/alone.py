@@ -61,7 +61,7 @@ class Alone:
     def start(self, problem: Problem) -> AloneState:
         """Return the state before the first pull."""
         if len(problem.arms) != 1 or problem.rounds:
-            msg = f"policy 'alone' measures one arm, but got {len(problem.arms)}; use policy 'toptwo'"
+            msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
         return AloneState(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
 
