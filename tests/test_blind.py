@@ -93,6 +93,7 @@ def test_a_seed_or_parallel_pulls_make_it_the_users_assumption():
         for pull in pulls:
             study.tell(pull, gap(pull.arm, 0, draw, ()))
     assert study.result.conditions["order"] == "parallel"
+    assert ta.Study.from_dict(study.to_dict()).result.conditions["order"] == "parallel"
     assert "at the same time" in str(study.result)
 
 

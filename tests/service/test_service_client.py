@@ -281,7 +281,9 @@ OPTIONS = [
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
     {"policy": ta.policies.by_name("toptwo"), "goal": "min"},
-    {"rounds": np.bool_(True), "contamination": 0.05},  # without it a Study is blind in rounds
+    {"rounds": np.bool_(True)},
+    {"rounds": True, "contamination": "blind"},
+    {"rounds": True, "contamination": 0.05},
 ]
 
 
@@ -362,6 +364,16 @@ def test_more_than_a_batch_goes_in_several(server):
         assert [pull.ticket for pull in study.ask(1500)] == list(range(1500))
     with Client(server.url, "spent", ["A", "B"], max_pulls=1200) as study:
         assert len(study.ask(5000)) == 1200
+
+
+def test_served_rounds_are_blind_by_the_users_word(server):
+    """A worker gets a whole round at once, so truearm does not know in which order it runs."""
+    with Client(server.url, "blind", ["A", "B"], rounds=True) as study:
+        while pulls := study.ask(2):
+            study.tell_many([(pull, 1.0 if pull.arm == "A" else 0.0) for pull in pulls])
+        found = study.result
+        assert (found.best, found.problem.is_blind, found.conditions["order"]) == ("A", True, "parallel")
+        assert ta.verify(found, study.replayed())
 
 
 def test_the_client_knows_the_policies_that_a_server_runs():

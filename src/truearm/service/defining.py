@@ -39,10 +39,7 @@ def define(arms: Sequence[str], options: Mapping[str, Any]) -> Definition:
     given = {name: value for name, value in options.items() if name in _STUDY}
     if "policy" in given:
         given["policy"] = _policy_name(given["policy"])
-    if given.get("contamination") == "blind":
-        msg = "contamination='blind' is not served: workers choose the order; use a number, such as 0.05"
-        raise InvalidArgument(msg, "contamination", "blind")
-    study = Study(arms, **{"contamination": 0.05, **given})  # the default of a server, also in rounds
+    study = Study(arms, **given)
     plain = _plain(study.problem) | {"max_pulls": study.max_pulls, "seed": study.seed}
     plain["policy"] = given.get("policy")
     sent = {name: (plain if name in given else service)[name] for name in options if name != "regularity"}
@@ -88,9 +85,11 @@ def _tolerance(tolerance: Tolerance) -> float | str:
     return f"{100 * tolerance.amount:.15g}%" if tolerance.relative else tolerance.amount
 
 
-def _bound(contamination: Contamination | None) -> dict[str, Any] | None:
+def _bound(contamination: Contamination | None) -> dict[str, Any] | str | None:
     if contamination is None:
         return None
+    if contamination.blind:
+        return "blind"
     usual: dict[str, Any] = to_plain(Contamination(contamination.eps))
     parts: dict[str, Any] = to_plain(contamination)
     return {name: part for name, part in parts.items() if name in ("eps", "adversary") or part != usual[name]}

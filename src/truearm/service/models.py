@@ -49,8 +49,12 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: Annotated[str, Meta(max_length=200, description="What people call it.")] = ""
     delta: Annotated[Delta, Meta(description="Error probability.")] = 0.05
     contamination: Annotated[
-        float | Bound | None, Meta(description="Largest share of bad readings; null if it is unknown.")
-    ] = 0.05
+        float | Bound | Literal["auto", "blind"] | None,
+        Meta(
+            description='Largest share of bad readings, null if unknown, or "blind" (in rounds: disturbances '
+            'do not depend on which arm runs). "auto" is "blind" in rounds, else 0.05.'
+        ),
+    ] = "auto"
     tolerance: Annotated[
         float | Annotated[str, Meta(max_length=40)],
         Meta(description='Also accept an arm that is this much worse: in units of the readings, or as "2%".'),

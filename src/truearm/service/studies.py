@@ -180,7 +180,7 @@ class Studies:
         study = Study(
             new.arms,
             delta=new.delta,
-            contamination=_contamination(new.contamination),
+            contamination=_contamination(new.contamination, rounds=new.rounds),
             tolerance=new.tolerance,
             quantile=new.quantile,
             goal=new.goal,
@@ -355,7 +355,9 @@ class Studies:
             raise InvalidArgument(msg, field, size)
 
 
-def _contamination(given: float | models.Bound | None) -> Contamination | None:
+def _contamination(given: float | models.Bound | str | None, *, rounds: bool) -> Contamination | None:
+    if given == "auto":
+        return Contamination.of("blind" if rounds else 0.05)
     if isinstance(given, models.Bound):
         eps = check_eps(given.eps, "contamination.eps")
         return Contamination(eps, check_adversary(given.adversary), given.causal, given.error)
