@@ -180,3 +180,13 @@ def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
     (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
     ended = truearm("verify", tmp_path / "found.json", *columns)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_imported_times_are_shown_with_their_unit(tmp_path):
+    runs = [
+        {"command": arm, "times": [ms / 1000 + n / 1e6 for n in range(30)]} for arm, ms in (("a", 20), ("b", 30))
+    ]
+    (tmp_path / "runs.json").write_text(json.dumps({"results": runs}))
+    shown = truearm("analyze", tmp_path / "runs.json").stdout
+    assert "median [ms]" in shown
+    assert json.loads(truearm("analyze", tmp_path / "runs.json", "--json").stdout)["conditions"] == {"unit": "s"}

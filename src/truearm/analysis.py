@@ -142,7 +142,8 @@ def analyze(
         raise InvalidArgument(msg, "contamination", "blind")
     _check_scores(problem, tapes)
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
-    return _analyze(problem, data, design, asked)
+    found = _analyze(problem, data, design, asked)
+    return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
 
 def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:

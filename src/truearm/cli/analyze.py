@@ -19,7 +19,7 @@ from truearm.evidence import Breakdown
 from truearm.report.export import json_text
 from truearm.report.numbers import count, name_of, percent
 from truearm.report.tables import arm_rows, control_rows, table, tier_rows
-from truearm.report.words import PLAIN, breakdowns, lines, quality
+from truearm.report.words import analysis_voice, breakdowns, lines, quality
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict an assumption
 
@@ -100,7 +100,7 @@ def analyze_command(
         from truearm.report.pages import page
 
         with exports.writing(html):
-            edge.write(html, page(found, found.readings))
+            edge.write(html, page(found, found.readings, unit=analysis_voice(found).unit))
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
 
@@ -135,11 +135,12 @@ def describe(found: Analysis, *, verbose: bool = False) -> str:
     tables = [rows for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
         tables.append(_contests(found))
-    said = lines(found, voice=PLAIN._replace(options=True), verbose=verbose)
-    parts = ["\n".join(map(_wrap, said)), table(arm_rows(found, PLAIN), width)]
+    voice = analysis_voice(found)._replace(options=True)
+    said = lines(found, voice=voice, verbose=verbose)
+    parts = ["\n".join(map(_wrap, said)), table(arm_rows(found, voice), width)]
     parts += [table(rows, width) for rows in tables]
     if verbose:
-        parts += [_wrap(quality(found)), _wrap(breakdowns(found)), screen.bullets(found.assumptions)]
+        parts += [_wrap(quality(found, voice)), _wrap(breakdowns(found)), screen.bullets(found.assumptions)]
     return "\n\n".join(filter(None, parts))
 
 

@@ -34,7 +34,9 @@ class Dataset(NamedTuple):
     suspects: tuple[Suspect, ...] = ()
     """Columns named like a unit that was not declared."""
     timed: bool = False
-    """Whether the readings are known to be times in seconds, of which less is better."""
+    """Whether less is better, because the readings are times or those of a race that said so."""
+    unit: str = ""
+    """"s" if the readings are known to be seconds."""
     options: Mapping[str, Any] = {}
     """Options of the problem that the data bring along: an export of a race says what was compared."""
     notes: tuple[str, ...] = ()

@@ -268,7 +268,8 @@ def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | N
         parts = [(label, data.units, name) for label, data, name in pairs if data.units is not None]
         rows = {label: of.rows[name] for label, of, name in parts}
         units = Units(parts[0][1].name, rows, {label: of.counts[name] for label, of, name in parts}, shared=0)
-    return Dataset(tapes, True, units, timed=all(data.timed for data in known))
+    unit = "s" if all(data.unit == "s" for data in known) else ""
+    return Dataset(tapes, True, units, timed=all(data.timed for data in known), unit=unit)
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
@@ -343,7 +344,7 @@ def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = Tru
     known = (
         Units(tool.unit, rows, {name: tape.size for name, tape in tapes.items()}, shared=0) if tool.unit else None
     )
-    return Dataset(tapes, True, known, timed=timed)
+    return Dataset(tapes, True, known, timed=timed, unit="s" * timed)
 
 
 def _own(data: Mapping[str, Any], path: Path) -> Dataset:
@@ -360,7 +361,9 @@ def _own(data: Mapping[str, Any], path: Path) -> Dataset:
     options = {name: getattr(problem, name) for name in _CARRIED if getattr(problem, name) is not None}
     if "at_least" in options or "at_most" in options:
         del options["goal"]
-    known = Dataset(tapes, True, timed=problem.goal == "min", options={**options, "rounds": problem.rounds})
+    unit = "s" if data.get("metric") in ("wall", "cpu") else ""
+    options["rounds"] = problem.rounds
+    known = Dataset(tapes, True, timed=problem.goal == "min", unit=unit, options=options)
     if problem.target == "mean":
         return known._replace(ordered=False)  # an arm that was dropped has fewer scores, and no missing ones
     return known.align() if problem.rounds else known

@@ -41,6 +41,7 @@ from truearm.report.numbers import (
     points,
     span,
     target_name,
+    unit_for,
     value,
 )
 
@@ -96,6 +97,12 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
     return voice._replace(reading=reading, arm=arm, unit=unit)
 
 
+def analysis_voice(result: Result) -> Voice:
+    """Return how to speak of readings from a file: with their unit, if the file gives it."""
+    is_time = (result.conditions or {}).get("unit") == "s"
+    return PLAIN._replace(unit=unit_for("wall", result.arms, target=result.problem.target)) if is_time else PLAIN
+
+
 def scope(conditions: Mapping[str, object] | None) -> str:
     """Return that an answer is about random builds; "" if it is not (extensions U)."""
     return " over random builds" if (conditions or {}).get("builds") == "random" else ""
@@ -136,7 +143,7 @@ def lines(
     """Return the lines of the summary, the answer first."""
     if voice is None:
         timed = (result.conditions or {}).get("process") in ("fresh", "shared")
-        voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else PLAIN
+        voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else analysis_voice(result)
     summary = _Summary(result, voice)
     gate = gate or judge_gate(result)
     answer, support = summary.parts() if gate is None or not result.total else summary.gate(gate)
@@ -1355,7 +1362,7 @@ def _late_name(one: Seen) -> str:
     return f"{one.metric} ({names(one.arms)})"
 
 
-def quality(result: Result) -> str:
+def quality(result: Result, voice: Voice = PLAIN) -> str:
     """Return how good most true readings of the leader are."""
     known = {point.share: point.x for point in result.quality}
     better = "or more" if result.problem.goal == "max" else "or less"
@@ -1363,7 +1370,9 @@ def quality(result: Result) -> str:
     if not shares or result.leader is None:
         return ""
     whose = f" of {name_of(result.leader)}'s true readings"
-    parts = [f"{percent(x)}{whose * (i == 0)} are {number(known[x])} {better}" for i, x in enumerate(shares)]
+    parts = [
+        f"{percent(x)}{whose * (i == 0)} are {voice.measure(known[x])} {better}" for i, x in enumerate(shares)
+    ]
     return f"At least {', '.join(parts)}."
 
 
