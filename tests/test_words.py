@@ -268,6 +268,12 @@ def test_certified_factors_are_rounded_down(factor):
     assert told is not None or factor < 1.00001
 
 
+def test_a_factor_that_is_hardly_certain_to_be_above_1_is_not_shown():
+    """A race said "1.14x faster (at least 1.00005x)"."""
+    assert least_factor(1.00005, 1.14) == ""
+    assert least_factor(1.00005, 1.0001) == " (at least 1.00005x)"
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(min_value=0, max_value=1e300))
 def test_ends_of_intervals_are_rounded_outward(low, width):
     high = low + width

@@ -246,6 +246,7 @@ def factor_step(x: float) -> float:
     return x / 100 if x >= 10 else min(0.01, 10.0 ** math.floor(math.log10(abs(x - 1))))
 
 
-def least_factor(x: float | None) -> str:
-    """Return a certified factor in brackets; nothing where it is not above 1."""
-    return f" (at least {factor(x, ROUND_FLOOR)}x)" if x is not None and x > 1 + _SHOWN_ABOVE_1 else ""
+def least_factor(x: float | None, observed: float = 1.0) -> str:
+    """Return a certified factor in brackets; nothing where it is hardly above 1 for what was observed."""
+    trivial = max(_SHOWN_ABOVE_1, (observed - 1) / 100)
+    return f" (at least {factor(x, ROUND_FLOOR)}x)" if x is not None and x > 1 + trivial else ""

@@ -101,7 +101,9 @@ def ratio_cell(result: Result, ratio: Ratio) -> str:
     seen = factor(ratio.observed)
     if not is_bounded(result, ratio):
         return seen
-    low, high = factor(ratio.low, ROUND_FLOOR), factor(ratio.high, ROUND_CEILING)
+    step = factor_step(ratio.observed)  # of the limits too: more digits would say nothing
+    low = number(ratio.low, min(step, factor_step(ratio.low)) if ratio.low < 1 else step, ROUND_FLOOR)
+    high = number(ratio.high, step, ROUND_CEILING)
     if ratio.low <= 0:
         return f"{seen} (at most {high})"
     return f"{seen} (at least {low})" if math.isinf(ratio.high) else f"{seen} ({low} to {high})"

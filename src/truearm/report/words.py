@@ -801,7 +801,7 @@ def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
         sure = f" (at least {number(least / voice.unit.size, least / voice.unit.size / 10, ROUND_FLOOR)})"
         side = "above" if goal == "max" else "below"
         return f"{voice.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * bool(least > 0)}"
-    times, sure = f"{factor(one.observed)}x", least_factor(one.at_least)
+    times, sure = f"{factor(one.observed)}x", least_factor(one.at_least, one.observed)
     if voice.better:
         return f"{times} {voice.better} than {rival}{sure}"
     return f"{times} {that}{sure}" if goal == "max" else f"{that} is {times} as high{sure}"
