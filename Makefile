@@ -82,7 +82,8 @@ lowest:
 	$(PYTHON) tools/lowest.py
 
 coverage: $(STAMP)
-	$(BIN)/coverage run -m pytest -q -m "not slow and not spark" && $(BIN)/coverage report
+	$(BIN)/coverage run -m pytest -n 3 --dist worksteal -q -m "not slow and not spark"; \
+	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered
 
 clean:
 	rm -rf $(VENV) build dist src/truearm/lab/__pycache__
