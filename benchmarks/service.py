@@ -19,9 +19,9 @@ import time
 import numpy as np
 import optuna
 
+from truearm.service.access import Limits
 from truearm.service.client import Client
 from truearm.service.models import NewStudy, PullReading
-from truearm.service.settings import Limits
 from truearm.service.studies import Studies
 from truearm.store import Database
 

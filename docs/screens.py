@@ -36,7 +36,7 @@ def served() -> Iterator[str]:
 
 
 def taste(url: str) -> None:
-    """Tell readings of the study in docs/team.md, the same every time; it goes on."""
+    """Tell readings of the study in docs/service.md, the same every time; it goes on."""
     draw = random.Random(4)
     title = "Which lemonade tastes best?"
     with Client(url, "taste", list(TASTES), worker="ann", title=title, seed=4) as study:

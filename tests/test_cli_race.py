@@ -393,7 +393,7 @@ def test_order_is_shuffled_by_the_seed(tmp_path):
         path = tmp_path / f"{number}.db"
         race(*NUMBERS, "-r", "8", "--seed", seed, "--save", str(path))
         with Store(path) as store:
-            orders.append([e.event.arm for e in store.events() if isinstance(e.event, Issued)])
+            orders.append([e.arm for e in store.events() if isinstance(e, Issued)])
     assert orders[0] == orders[1] != orders[2]
 
 
@@ -416,7 +416,7 @@ def test_a_saved_race_keeps_its_definition_and_its_file(tmp_path):
 def test_every_reading_has_a_note_of_how_it_was_measured(tmp_path):
     race(*NUMBERS, "-r", "3", "--save", "run.db", cwd=tmp_path)
     with Store(tmp_path / "run.db") as store:
-        events = [entry.event for entry in store.events()]
+        events = list(store.events())
     notes = {e.ticket: e.notes for e in events if isinstance(e, Reading)}
     assert sorted(notes) == list(range(6))
     assert all(note["exit_code"] == 0 and note["wall"] > 0 for note in notes.values())
@@ -440,7 +440,7 @@ def wait_for_readings(path, least, process):
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and path.stat().st_size:
             with Store(path) as store:
-                if store.created and sum(isinstance(e.event, Reading) for e in store.events()) >= least:
+                if store.created and sum(isinstance(e, Reading) for e in store.events()) >= least:
                     return
         time.sleep(0.02)
 
@@ -488,7 +488,7 @@ def test_two_races_cannot_share_a_file(tmp_path):
 
 def events_of(path):
     with Store(path) as store:
-        return [entry.event for entry in store.events()]
+        return list(store.events())
 
 
 def kill_and_resume(folder, kills, pause):

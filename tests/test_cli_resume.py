@@ -57,7 +57,7 @@ def begun(log):
 
 def readings(folder):
     with Store(folder / "run.db") as store:
-        return sum(isinstance(entry.event, Reading) for entry in store.events())
+        return sum(isinstance(event, Reading) for event in store.events())
 
 
 def test_one_s_own_race_goes_on_without_a_question(begun):
@@ -117,7 +117,7 @@ def test_a_terminal_is_asked(begun, answer, runs):
 def test_commands_that_were_changed_are_somebody_else_s(begun):
     """A forger who writes all digests anew still has no key: the mark does not fit other commands."""
     with Store(begun / "run.db") as store:
-        definition, events = store.definition, [entry.event for entry in store.events()]
+        definition, events = store.definition, list(store.events())
     definition["race"]["commands"][0]["text"] = "touch owned; echo 1"
     (begun / "run.db").unlink()
     with Store(begun / "run.db") as forged:

@@ -20,7 +20,7 @@ from entry import truearm
 from service.serving import Server
 from test_docs import DOCS, blocks, shortened
 
-PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start", "suites", "team")
+PAGES = ("cli", "lab", "revisions", "rounds", "service", "shares", "start", "suites")
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
 APART = re.compile(r"\?$| / |2\.0\.5|count\.py|\./hash")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not

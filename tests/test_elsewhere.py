@@ -63,7 +63,7 @@ draw = random.Random(1)
 arms = {"A": lambda: draw.gauss(0, 1), "B": lambda: draw.gauss(3, 1)}
 print(ta.find_best(arms, store="run.db").best, ta.find_best(arms, store="run.db").best)
 from truearm.store import lock
-with lock("run.db", wait=False):
+with lock("run.db"):
     try:
         ta.find_best(arms, store="run.db")
     except ProtocolError as error:

@@ -183,7 +183,7 @@ def test_rows_whose_digests_were_recomputed_must_follow_from_each_other(tmp_path
         [(old,)] = file.execute(f"SELECT {column} FROM truearm_event WHERE position = ?", (row,))
     new = old.replace(*forged) if isinstance(forged, tuple) else forged
     edit(path, f"UPDATE truearm_event SET {column} = ? WHERE position = ?", new, row)
-    with sqlite3.connect(path) as file:  # the chain as docs/log.md says
+    with sqlite3.connect(path) as file:  # the chain as docs/certificate.md says
         rows = file.execute("SELECT position, kind, ticket, arm, draw, value, notes FROM truearm_event").fetchall()
     digest = b""
     for position, *columns in rows:

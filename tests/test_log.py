@@ -67,18 +67,12 @@ def broken(path, other):
     return not read or any("wait for it, stop it, or choose another file" not in words for words in said)
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
-def test_two_processes_on_one_log_leave_it_readable(tmp_path, name):
-    path = tmp_path / "run.db"
-    assert not broken(path, name(path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_two_processes_on_one_log_leave_it_readable_in_full(tmp_path, name):
+def test_two_processes_on_one_log_leave_it_readable(tmp_path, name, times):
     """Of 25 logs with two writers 24 were unreadable, and 30 of 30 reached by symlink and by name."""
     wrong = 0
-    for number in range(30):
+    for number in range(times):
         folder = tmp_path / str(number)
         folder.mkdir()
         wrong += broken(folder / "run.db", name(folder / "run.db"))
@@ -152,7 +146,7 @@ def test_a_ticket_ends_once(tmp_path):
         store.create(Study(["A", "B"]).definition)
         store.append([Issued(0, "A", 0), Released(0, "A"), Issued(1, "A", 0), Reading(1, "A", 2.0)])
         for event in (Reading(0, "A", 1.0), Released(0, "A"), Released(1, "A"), Reading(1, "A", 2.0)):
-            with pytest.raises(ProtocolError, match="issued once and told once"):
+            with pytest.raises(StoreError, match="issued once and told once"):
                 store.append([event])
         assert len(list(store.events())) == 4
 
@@ -212,16 +206,12 @@ def accepted(path, statement, values):
     return True
 
 
-def test_a_changed_digit_is_noticed(log):
+@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_changed_digit_is_noticed(log, share):
+    """Of 361 changed digits 291 were accepted silently."""
     changes = digit_changes(log)
     assert len(changes) > 600
-    assert [change for change in random.Random(1).sample(changes, 60) if accepted(log, *change)] == []
-
-
-@pytest.mark.slow
-def test_every_changed_digit_is_noticed(log):
-    """Of 361 changed digits 291 were accepted silently."""
-    assert [change for change in digit_changes(log) if accepted(log, *change)] == []
+    assert [change for change in changes[::share] if accepted(log, *change)] == []
 
 
 @pytest.mark.parametrize(
@@ -274,14 +264,9 @@ def silent_bytes(path, places):
     return silent
 
 
-def test_a_changed_byte_of_the_file_is_noticed_or_changes_nothing(log):
-    places = random.Random(2).sample(range(log.stat().st_size), 100)
-    assert silent_bytes(log, places) == []
-
-
-@pytest.mark.slow
-def test_every_changed_byte_of_the_file_is_noticed_or_changes_nothing(log):
-    assert silent_bytes(log, range(log.stat().st_size)) == []
+@pytest.mark.parametrize("step", [997, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_changed_byte_of_the_file_is_noticed_or_changes_nothing(log, step):
+    assert silent_bytes(log, range(0, log.stat().st_size, step)) == []
 
 
 def test_a_log_that_was_not_changed_is_verified_with_its_head(tmp_path):
@@ -291,7 +276,7 @@ def test_a_log_that_was_not_changed_is_verified_with_its_head(tmp_path):
 
 
 def test_the_chain_is_what_the_docs_say(log):
-    """Compute the head without a line of ours: docs/log.md is enough to do so."""
+    """Compute the head without a line of ours: docs/certificate.md is enough to do so."""
     connection = sqlite3.connect(log)
     definition = connection.execute("SELECT notes FROM truearm_event WHERE position = 0").fetchone()[0]
     digest = sha256(b"truearm log 3\0" + definition.encode())
@@ -322,8 +307,7 @@ def test_a_forger_who_computes_the_chain_anew_needs_a_head_that_nobody_noted(tmp
     forged = tmp_path / "forged.db"
     with Store(tmp_path / "run.db") as store, Store(forged) as copy:
         copy.create(store.definition)
-        events = [entry.event for entry in store.events()]
-        copy.append([e._replace(value=99.0) if isinstance(e, Reading) else e for e in events])
+        copy.append([e._replace(value=99.0) if isinstance(e, Reading) else e for e in store.events()])
     assert verify(forged).events == 40  # a chain cannot know
     with pytest.raises(VerificationError, match="was never at"):
         verify(forged, head)
@@ -335,13 +319,6 @@ def test_a_chain_of_events_that_do_not_follow_is_not_verified(tmp_path):
         store.append([Issued(0, "B", 0)])
     with pytest.raises(VerificationError, match="does not match its definition"):
         verify(tmp_path / "run.db")
-
-
-def test_a_reader_who_goes_on_has_the_new_events_checked(log):
-    with Store(log) as store:
-        last = store.append([Issued(100, "A", 50)])
-        assert [entry.position for entry in store.events(last - 1)] == [last]
-        assert list(store.events(last)) == []
 
 
 def test_the_budget_of_a_log_stays(tmp_path):

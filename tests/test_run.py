@@ -255,7 +255,7 @@ def test_an_interrupt_while_the_log_is_written_leaves_no_reading_out(tmp_path, m
         store.moment = moment
         with store:
             result = find_best(arms(A=0.0, B=0.1), rounds=True, store=store, executor=executor)
-            study = Study.replay(store.definition, [entry.event for entry in store.events()])
+            study = Study.replay(store.definition, list(store.events()))
     study.stop()
     assert result.status is Status.EXHAUSTED
     assert study.result.to_dict() == result.to_dict()
@@ -273,7 +273,7 @@ def test_a_log_is_continued_where_it_broke_off(tmp_path):
         find_best({"A": dies, "B": partial(noisy, 2.0)}, store=path)
     result = find_best({"A": partial(noisy, 0.0), "B": partial(noisy, 2.0)}, store=path)
     with Store(path) as store:
-        told = [e.event.value for e in store.events() if isinstance(e.event, Reading)]
+        told = [e.value for e in store.events() if isinstance(e, Reading)]
     assert result.best == "B"
     assert len(told) == result.total
     assert sum(math.isnan(value) for value in told) == 1
@@ -298,7 +298,7 @@ def test_two_at_once_on_one_log_leave_it_readable(tmp_path):
             found = list(pool.map(race, (1, 2)))
         assert any("another process" in words or "told once" in words for words in found)
         with Store(path) as store:
-            study = Study.replay(store.definition, [entry.event for entry in store.events()])
+            study = Study.replay(store.definition, list(store.events()))
         assert study.pulls > 0
 
 
@@ -311,7 +311,7 @@ def test_a_reading_keeps_its_notes_on_the_way_to_the_log(tmp_path):
             {"A": partial(source, 0.0), "B": partial(source, 5.0)}, executor=executor, store=tmp_path / "r.db"
         )
     with Store(tmp_path / "r.db") as store:
-        notes = [entry.event.notes for entry in store.events() if isinstance(entry.event, Reading)]
+        notes = [event.notes for event in store.events() if isinstance(event, Reading)]
     assert len(notes) > 10
     assert all(note == {"host": "here"} for note in notes)
 

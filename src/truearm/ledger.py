@@ -35,7 +35,6 @@ from truearm.store import (
     Transaction,
     chain,
     check_chain,
-    check_file,
     check_head,
     check_text,
     first_digest,
@@ -348,9 +347,9 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     VerificationError
         If the file was changed, or a row does not follow from the rows before it.
     """
-    if not check_file(Path(path), LEDGER):
-        raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
     with closing(Database(path, LEDGER)) as database:
+        if not database.exists():
+            raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
         book = Book(database.row(_NAME, 0), str(path), check_head(head))
         book.read(lambda position: database.rows(_NAME, position))
     if not book.is_noted:

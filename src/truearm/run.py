@@ -261,7 +261,7 @@ def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
     from truearm.store import Store, lock
 
     with ExitStack() as stack:
-        stack.enter_context(lock(store.path if isinstance(store, Store) else store, wait=False))
+        stack.enter_context(lock(store.path if isinstance(store, Store) else store))
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))
 
 
@@ -301,9 +301,8 @@ def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     broke_off
         False if pulls that are out may still be told.
     """
-    entries = list(store.events())
-    study = Study.replay(store.definition, (entry.event for entry in entries))
-    log_to(study, store, entries[-1].position if entries else 0)
+    study = Study.replay(store.definition, store.events())
+    log_to(study, store, store.position)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study

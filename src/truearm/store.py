@@ -1,25 +1,26 @@
 """Hash-chained logs of studies in SQLite or PostgreSQL: one table that only grows, one writer at a time.
 
-Row 0 of a study is its definition, the others are its events, and each digest covers the one before (docs/log.md).
-`Database` holds the studies of a server, `Store` the log of one race. An append is on the disk when it returns.
+Row 0 of a study is its definition, the others are its events, and each digest covers the one before
+(docs/certificate.md). `Database` holds the studies of a server, `Store` the log of one race. An append is on the
+disk when it returns.
 """
 
-import ctypes
 import json
 import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
+from truearm.events import TOLD, Event, Reading, from_row, padded, to_row
 from truearm.problem import check_positive
 from truearm.study import Study
 
@@ -29,9 +30,11 @@ DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
-_CHUNK_ROWS = 20_000
+_CHUNK_ROWS, _ALL_ROWS = 20_000, 2**62
 _CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
-_MIN_HEAD_DIGITS = 16  # a shorter prefix of a digest can be forged by trying
+_STAMP_TIMEOUT_S = 2.0  # between a checkpoint and its stamp, in another process
+# a machine that is gone is noticed within a minute, or when nothing sent is confirmed for 20 s
+_TCP = "connect_timeout=5 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=20000"
 _COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
 _EVENTS = (
     "CREATE TABLE truearm_event (study TEXT NOT NULL, position BIGINT NOT NULL, kind TEXT NOT NULL, "
@@ -48,15 +51,7 @@ _TABLES = (
     "at DOUBLE PRECISION NOT NULL)",
 )
 _STAMP = "CREATE TABLE IF NOT EXISTS truearm_stamp (stamp TEXT NOT NULL)"  # one row, see `_check_replaced`
-_STAMP_TIMEOUT_S = 2.0  # between a checkpoint and its stamp, in another process
-_TCP = {  # a machine that is gone is noticed within a minute, or when nothing sent is confirmed for 20 s
-    "connect_timeout": "5",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "20000",
-}
-_GROWS = {
+_ONLY_GROWS = {
     "sqlite": tuple(
         f"CREATE TRIGGER truearm_no_{what} BEFORE {what.upper()} ON truearm_event "
         "BEGIN SELECT RAISE (ABORT, 'the log only grows'); END"
@@ -71,19 +66,7 @@ _GROWS = {
 }
 _INSERT = f"INSERT INTO truearm_event (study, {_COLUMNS}) VALUES ({', '.join(['%s'] * 11)})"
 _AFTER = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s AND position > %s ORDER BY position LIMIT %s"
-_AT = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s AND position = %s"
 _LAST = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s ORDER BY position DESC LIMIT 1"
-_KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
-_READINGS = (  # in order of issue; the first condition is that of an index
-    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
-    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
-    "AND issued.kind IN ('issued', 'counted') WHERE told.study = %s AND told.kind IN ('told', 'released') "
-    "AND told.kind = 'told' AND told.ticket > %s AND told.position <= %s ORDER BY told.ticket LIMIT %s"
-)
-_LIST = (
-    "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < %s OR (at = %s AND study < %s)) "
-    "ORDER BY at DESC, study DESC LIMIT %s"
-)
 
 
 class StoreError(TruearmError, RuntimeError):
@@ -110,46 +93,41 @@ def first_digest(definition: str) -> bytes:
     return sha256(b"truearm log 3\0" + definition.encode()).digest()
 
 
-def next_digest(before: bytes, row: Sequence[object]) -> bytes:
+def first_row(definition: str) -> Row:
+    """Return row 0 of a study."""
+    return Row(0, DEFINITION, None, None, None, None, definition, first_digest(definition), None, time.time())
+
+
+def _next_digest(before: bytes, position: int, text: Sequence[Any]) -> bytes:
     """Return the digest of a row: the one before, then position and six columns as text, separated by NUL."""
-    position, kind, ticket, arm, draw, value, notes = row
-    text = (  # faster than a join
+    kind, ticket, arm, draw, value, notes = text
+    joined = (  # faster than a join
         f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
         f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
     )
-    return sha256(before + text.encode()).digest()
+    return sha256(before + joined.encode()).digest()
 
 
 def chain(texts: Iterable[Sequence[Any]], position: int, digest: bytes, worker: str | None = None) -> list[Row]:
     """Return the rows of events as text that follow a position with this digest."""
     rows, at = [], time.time()
-    for text in texts:
-        position += 1
-        digest = next_digest(digest, (position, *text))
-        rows.append(Row._make((position, *text, digest, worker, at)))
+    for number, text in enumerate(texts, position + 1):
+        digest = _next_digest(digest, number, text)
+        rows.append(Row._make((number, *text, digest, worker, at)))
     return rows
 
 
 def check_chain(rows: Iterable[Row], position: int, digest: bytes, where: str) -> None:
     """Raise `VerificationError` at the first row that does not continue the chain."""
-    for number, kind, ticket, arm, draw, value, notes, known, _, _ in rows:
-        position += 1
-        text = (  # `next_digest` inlined: this is most of the time to open a study
-            f"{number}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
-            f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
-        )
-        digest = sha256(digest + text.encode()).digest()
-        if known != digest or number != position:
-            msg = f"{where}: event {number} was changed after it was written; {_RESTORE}"
+    for expected, row in enumerate(rows, position + 1):
+        digest = _next_digest(digest, row[0], row[1:7])
+        if row.digest != digest or row[0] != expected:
+            msg = f"{where}: event {row[0]} was changed after it was written; {_RESTORE}"
             raise VerificationError(msg)
 
 
 def to_text(event: Event) -> list[Any]:
     """Return the columns of an event: kind, ticket, arm, draw, value and notes. SQLite has no NaN, so text."""
-    if type(event) is Issued and not event.counted:  # the two frequent kinds first
-        return [ISSUED, event.ticket, check_text("arm", event.arm), event.draw, None, None]
-    if type(event) is Reading and event.notes is None:
-        return [TOLD, event.ticket, check_text("arm", event.arm), None, repr(float(event.value)), None]
     kind, ticket, arm, draw, value, notes = padded(to_row(event))
     arm = None if arm is None else check_text("arm", arm)
     value = repr(value) if isinstance(value, float) else value
@@ -160,7 +138,7 @@ def from_text(columns: Sequence[Any]) -> Event:
     """Return the event of its columns."""
     kind, ticket, arm, _, value, notes = columns
     if kind == TOLD and notes is None and type(ticket) is int and type(arm) is str and type(value) is str:
-        with suppress(ValueError):
+        with suppress(ValueError):  # the most frequent kind first
             return Reading(ticket, arm, float(value))
     return from_row([*columns[:5], None if notes is None else parse_json(notes)])
 
@@ -178,48 +156,30 @@ def to_json(name: str, value: Mapping[str, Any]) -> str:
     """Return plain values as JSON text that every database can hold and every reader can parse."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        _check_parts(name, json.loads(text))
-    except InvalidArgument:
-        raise
     except (TypeError, ValueError, RecursionError) as error:
         msg = f"{name} must be a dict of plain JSON values, but: {error}"
         raise InvalidArgument(msg, name) from None
+    check_text(name, text.replace("\\u0000", "\0"))
+    brackets = re.sub(r'"(?:[^"\\]|\\.)*"|[^][{}]', "", text)
+    if max(accumulate(1 if one in "[{" else -1 for one in brackets), default=0) > _MAX_DEPTH:
+        msg = f"{name} may be nested {_MAX_DEPTH} levels deep at most; flatten it"
+        raise InvalidArgument(msg, name)
     return text
 
 
 def check_text(name: str, text: str) -> str:
     """Return text without NUL, which PostgreSQL cannot hold, and without lone surrogates."""
-    try:
+    with suppress(UnicodeEncodeError):
         if "\0" not in text and (text.isascii() or text.encode()):
             return text
-    except UnicodeEncodeError:
-        pass
-    msg = f"{name} must be text without NUL characters and invalid Unicode, but got {text!r}; remove them"
+    msg = f"{name} must be text without NUL characters and invalid Unicode, but got {text!r:.200}; remove them"
     raise InvalidArgument(msg, name, text)
 
 
-def _check_parts(name: str, value: object, depth: int = 0) -> None:
-    if depth > _MAX_DEPTH:
-        msg = f"{name} may be nested {_MAX_DEPTH} levels deep at most; flatten it"
-        raise InvalidArgument(msg, name)
-    if isinstance(value, str):
-        check_text(name, value)
-    elif isinstance(value, list | dict):
-        for item in [*value, *value.values()] if isinstance(value, dict) else value:
-            _check_parts(name, item, depth + 1)
-
-
 class Database:
-    """The studies of a SQLite file or a PostgreSQL database, for all threads of a process.
+    """The studies of a SQLite file or of a PostgreSQL database, for all threads of a process.
 
-    Parameters
-    ----------
-    url
-        The path of a SQLite file, or ``postgresql://user@host/name``.
-    application
-        What the file is for: the studies of a server, or one race.
-    timeout
-        Seconds to wait for other writers, and for a statement of PostgreSQL.
+    `application` is what the file is for; `timeout` are the seconds to wait for other writers and for a statement.
     """
 
     def __init__(self, url: str | Path, application: int = SERVED, timeout: float = 20.0) -> None:
@@ -232,35 +192,36 @@ class Database:
         )
         self._turn = threading.Lock()  # writers of a file wait here instead of polling SQLite's lock
         self._idle: list[Any] = []
-        self._file: tuple[int, int] | None = None  # device and inode, while it is open
         self._stat: tuple[int, ...] | None = None  # of the file when its stamp was last compared
         self._pages_since_checkpoint = 0
         self.replaced = False
         if application == SERVED:
             self.prepare()
+        else:
+            self.exists()
 
     def close(self) -> None:
         """Close all connections."""
-        with _GUARD:
-            while self._idle:
-                connection = self._idle.pop()
-                if self.replaced:  # closing it would copy the old write-ahead log into the new file
-                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-                else:
-                    connection.close()
-            if self._file is not None:
-                _OPEN[self._file] -= 1
-            self._file = None
-        if self.replaced:  # the next process that opens the file would replay the old write-ahead log into it
-            with suppress(OSError):
-                Path(f"{self.path}-wal").rename(f"{self.path}-wal.replaced")
-            with suppress(OSError):
-                Path(f"{self.path}-shm").unlink()
+        while self._idle:
+            self._idle.pop().close()
+
+    def exists(self) -> bool:
+        """Return False if there is no file yet, or one without tables; raise if it is not one of ours."""
+        path = self.path
+        if path.name == ":memory:" or not path.parent.is_dir() or (path.exists() and not path.is_file()):
+            msg = f"{path} cannot be a file; choose a file in an existing directory"
+            raise InvalidArgument(msg)
+        if not path.exists():
+            return False
+        if (links := path.stat().st_nlink) > 1:  # SQLite keeps what was last written next to one of the names
+            msg = f"{path} is one of {links} names of the same file (hard links); keep one name, or copy the file"
+            raise InvalidArgument(msg)
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
 
     def prepare(self) -> None:
         """Create the tables if there are none."""
         if self.is_file:
-            check_file(self.path, self._application)
+            self.exists()
         with self._connection() as connection:
             (self._prepare_file if self.is_file else self._prepare_server)(connection)
 
@@ -275,9 +236,10 @@ class Database:
                 if self.is_file and self._stat is None:
                     self._prepare_file(connection)
                 connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
-                if not self.is_file:
-                    connection.execute(f"{_AT} FOR UPDATE", (study, 0))
                 transaction = Transaction(self, connection, study)
+                if not self.is_file:
+                    lock_row = "SELECT 1 FROM truearm_event WHERE study = %s AND position = 0 FOR UPDATE"
+                    connection.execute(lock_row, (study,))
                 yield transaction
                 connection.execute("COMMIT")
                 self._pages_since_checkpoint += 4 + transaction.appended // 16  # roughly
@@ -287,58 +249,27 @@ class Database:
             if self.is_file:
                 self._turn.release()
 
-    def rows(self, study: str, after: int, limit: int = _CHUNK_ROWS) -> list[Row]:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement by itself and return its rows."""
+        with self._connection() as connection:
+            return list(connection.execute(self.sql(statement), values).fetchall())
+
+    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Row]:
         """Return the rows of a study after a position."""
-        return list(map(Row._make, self._select(_AFTER, (study, after, limit))))
+        return list(map(Row._make, self.execute(_AFTER, (study, after, limit))))
 
     def row(self, study: str, position: int) -> Row | None:
         """Return the row at a position; row 0 has the definition in its notes."""
-        return next(map(Row._make, self._select(_AT, (study, position))), None)
+        return next((row for row in self.rows(study, position - 1, 1) if row.position == position), None)
 
     def last(self, study: str) -> Row | None:
         """Return the last row of a study."""
-        return next(map(Row._make, self._select(_LAST, (study,))), None)
-
-    def readings(self, study: str, ticket: int, upto: int, limit: int) -> list[tuple[Any, ...]]:
-        """Return ticket, arm, draw, value, worker and time of readings after a ticket, told up to a position."""
-        return self._select(_READINGS, (study, ticket, upto, limit))
-
-    def studies(self, limit: int, before: tuple[float, str] = (float("inf"), "")) -> list[tuple[str, float]]:
-        """Return names of studies and when they were created, the newest first."""
-        return self._select(_LIST, (before[0], before[0], before[1], limit))
-
-    def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
-        """Store a token by its digest."""
-        statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
-        with self.write("") as transaction:
-            transaction.execute(statement, (name, digest, role, study, time.time()))
-
-    def remove_token(self, name: str) -> bool:
-        """Delete a token; return False if there was none."""
-        with self.write("") as transaction:
-            return bool(transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)).rowcount)
-
-    def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
-        """Return all tokens: name, digest, role, study and time of creation."""
-        return self._select("SELECT id, digest, role, study, at FROM truearm_token ORDER BY at")
+        return next(map(Row._make, self.execute(_LAST, (study,))), None)
 
     def check_writes(self) -> None:
         """Commit a write that changes nothing, or raise."""
         with self.write("") as transaction:
             transaction.execute("UPDATE truearm_stamp SET stamp = stamp")
-
-    def ends(self) -> list[tuple[str, int]]:
-        """Return study and position of the first and of the last row of all studies."""
-        statement = "SELECT study, position FROM truearm_event ORDER BY study {0}, position {0} LIMIT 1"
-        return [self._select(statement.format(order))[0] for order in ("ASC", "DESC")]
-
-    def has_tables(self) -> bool:
-        """Return False if a crash left a file without tables."""
-        return bool(self._select("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
-
-    def _select(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._connection() as connection:
-            return list(connection.execute(self.sql(statement), values).fetchall())
 
     def sql(self, statement: str) -> str:
         """Return a statement with the placeholders of the driver."""
@@ -362,12 +293,9 @@ class Database:
             if connection is not None:
                 with suppress(Exception):
                     connection.rollback()
-                if is_own or self.is_file:  # closing the last one of a file would write to it
-                    self._idle.append(connection)
-                else:  # if one is broken, all are
-                    for each in [connection, *self._idle]:
-                        each.close()
-                    self._idle.clear()
+                self._idle.append(connection)
+                if not is_own and not self.is_file:  # if one connection to a server is broken, all are
+                    self.close()
             if is_own:
                 raise
             raise self._translate(error) from error
@@ -375,7 +303,8 @@ class Database:
     def _translate(self, error: BaseException) -> TruearmError:
         code = getattr(error, "sqlite_errorname", "") or ""
         if isinstance(error, sqlite3.IntegrityError) or type(error).__name__ == "UniqueViolation":
-            return StoreError("another process wrote to this study at the same time; send the request again")
+            msg = "a ticket is issued once and told once, but another process wrote one of these; send them again"
+            return StoreError(msg)
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if line.startswith("Could not decode to UTF-8"):
             return VerificationError(f"{self.name}: the log has text that is not UTF-8; {_RESTORE}")
@@ -391,38 +320,58 @@ class Database:
     def _open_file(self) -> sqlite3.Connection:
         if self._stat is not None and not self.path.exists():  # or SQLite would create an empty one
             raise self._gone()
-        with _GUARD:
-            connection = sqlite3.connect(
-                self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
-            )
-            if self._file is None:
-                self._file = _stat(self.path)[:2]
-                _OPEN[self._file] += 1
+        connection = sqlite3.connect(
+            self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._check_application(connection)
+        except BaseException:
+            connection.close()
+            raise
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # `_checkpoint` does it
         return connection
+
+    def _check_application(self, connection: sqlite3.Connection) -> None:
+        """Raise if the file is not one of ours and of this kind, or of another version."""
+        try:
+            known, version, count = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("application_id", "user_version", "page_count")
+            )
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorname != "SQLITE_NOTADB":
+                raise
+            known, version, count = 0, 0, 1
+        if not (known or version or count or self.path.stat().st_size):
+            return  # a new file
+        if (self._application, known) == (RACE, SERVED):
+            msg = f"{self.path} holds the studies of a server; `truearm serve --database {self.path}` opens it"
+            raise InvalidArgument(msg)
+        if known != self._application:
+            what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}
+            msg = f"{self.path} is not {what[self._application]}, and was left as it is; choose another file"
+            raise InvalidArgument(msg)
+        _check_version(str(self.path), version, VERSIONS[known])
 
     def _prepare_file(self, connection: sqlite3.Connection) -> None:
         deadline = time.monotonic() + self._timeout
         connection.execute("BEGIN IMMEDIATE")
         if not connection.execute("PRAGMA user_version").fetchone()[0]:
-            for statement in (*_TABLES, *_GROWS["sqlite"]):
+            for statement in (*_TABLES, *_ONLY_GROWS["sqlite"]):
                 connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
             connection.execute(f"PRAGMA application_id = {self._application}")
             connection.execute(f"PRAGMA user_version = {VERSIONS[self._application]}")
         connection.execute(_STAMP)
         connection.execute("COMMIT")
-        while True:  # this statement does not wait for other connections by itself
+        while time.monotonic() < deadline:  # this statement does not wait for other connections by itself
             with suppress(sqlite3.OperationalError):
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
-                    break
-            if time.monotonic() >= deadline:
-                msg = (
-                    f"{self.path} cannot have a write-ahead log; choose a local directory, or stop other programs"
-                )
-                raise StoreError(msg)
+                    self._stamp(connection)
+                    return
             time.sleep(0.005)
-        self._stamp(connection)
+        msg = f"{self.path} cannot have a write-ahead log; choose a local directory, or stop other programs"
+        raise StoreError(msg)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Copy the write-ahead log into the file; what was committed stays committed if that fails."""
@@ -436,37 +385,38 @@ class Database:
         connection.execute("BEGIN IMMEDIATE")
         self._stat = _stat(self.path)
         connection.execute("DELETE FROM truearm_stamp")
-        connection.execute("INSERT INTO truearm_stamp VALUES (?)", (str(self._stat[2:]),))
+        connection.execute("INSERT INTO truearm_stamp VALUES (?)", (str(self._stat),))
         connection.execute("COMMIT")
 
     def _check_replaced(self, connection: sqlite3.Connection) -> None:
         """Raise if the file is not the one that was opened: SQLite would mix its write-ahead log with another one.
 
-        Only `_checkpoint` writes to the file itself, and then stores time and size of the file in the database.
+        Only `_checkpoint` writes to the file itself, and then stores its time and size in the database.
         """
-        if self._stat is None or (not self.replaced and self._is_same(connection)):
-            return
-        self.replaced = True
+        deadline = time.monotonic() + _STAMP_TIMEOUT_S
+        while self._stat is not None and (self.replaced or (stat := _stat(self.path)) != self._stat):
+            if self.replaced or (stat is not None and stat[:2] != self._stat[:2]) or time.monotonic() > deadline:
+                self._give_up()
+            if stat is None:
+                raise self._gone()
+            if connection.execute("SELECT stamp FROM truearm_stamp").fetchone() == (str(stat),):
+                self._stat = stat  # another process or thread made a checkpoint
+                return
+            time.sleep(0.02)  # it is about to store the stamp
+
+    def _give_up(self) -> None:
+        """Never write again, and keep SQLite from copying the old write-ahead log into the new file at the end."""
+        if not self.replaced:
+            self.replaced = True
+            ahead = f"{self.path}-wal"
+            with suppress(OSError):
+                shutil.copyfile(ahead, f"{ahead}.replaced")
+                os.truncate(ahead, 0)
         msg = (
             f"the file {self.path} was replaced while it was in use, and nothing more is written to it; stop the "
             f"server, remove {self.path.name}-wal and {self.path.name}-shm, restore the backup again, and start it"
         )
         raise StoreError(msg)
-
-    def _is_same(self, connection: sqlite3.Connection) -> bool:
-        assert self._stat is not None
-        deadline = time.monotonic() + _STAMP_TIMEOUT_S
-        while (stat := _stat(self.path)) != self._stat:
-            if stat is None:
-                raise self._gone()
-            stamp = connection.execute("SELECT stamp FROM truearm_stamp").fetchone()
-            if stat[:2] != self._stat[:2] or (stamp != (str(stat[2:]),) and time.monotonic() > deadline):
-                return False
-            if stamp == (str(stat[2:]),):  # another process or thread made a checkpoint
-                self._stat = stat
-                return True
-            time.sleep(0.02)  # it is about to store the stamp
-        return True
 
     def _gone(self) -> StoreError:
         return StoreError(f"the database {self.name} is gone; put the file back, nothing was written since")
@@ -474,7 +424,7 @@ class Database:
     def _open_server(self) -> Any:  # noqa: ANN401 - psycopg is optional
         import psycopg
 
-        connection = psycopg.connect(**{**_TCP, **(self._server or {})}, autocommit=True)
+        connection = psycopg.connect(_TCP, **(self._server or {}), autocommit=True)
         timeouts = (f"SET {name} = {int(1000 * self._timeout)}" for name in ("lock_timeout", "statement_timeout"))
         connection.execute("; ".join(["SET synchronous_commit = on", *timeouts]))
         return connection
@@ -483,7 +433,7 @@ class Database:
         connection.execute("BEGIN")
         connection.execute(f"SELECT pg_advisory_xact_lock({SERVED})")
         if connection.execute("SELECT to_regclass('truearm_event')").fetchone()[0] is None:
-            for statement in (*_TABLES, *_GROWS["postgresql"]):
+            for statement in (*_TABLES, *_ONLY_GROWS["postgresql"]):
                 connection.execute(statement.format(bytes="BYTEA", rowless=""))
             connection.execute(f"COMMENT ON TABLE truearm_event IS '{VERSIONS[SERVED]}'")
         connection.execute(_STAMP)
@@ -503,22 +453,13 @@ class Transaction:
         """Run a statement."""
         return self._connection.execute(self._database.sql(statement), values)
 
-    def rows(self, after: int, limit: int = _CHUNK_ROWS) -> list[Row]:
+    def rows(self, after: int, limit: int = _ALL_ROWS) -> list[Row]:
         """Return the rows after a position."""
         return list(map(Row._make, self.execute(_AFTER, (self._study, after, limit)).fetchall()))
 
     def last(self) -> Row | None:
         """Return the last row."""
         return next(map(Row._make, self.execute(_LAST, (self._study,)).fetchall()), None)
-
-    def rows_before_key(self, key: str, count: int) -> list[Row] | None:
-        """Return the `count` rows before the row of a key, and the one before them; None if the key is new."""
-        found = self.execute(_KEY, (self._study, key)).fetchone()
-        return None if found is None else self.rows(found[0] - count - 2, count + 1)
-
-    def count_studies(self) -> int:
-        """Return the number of studies."""
-        return int(self.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0])
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows; others see them when the transaction ends."""
@@ -527,33 +468,12 @@ class Transaction:
         self.appended += len(rows)
 
 
-class Logged(NamedTuple):
-    """An event and its position in the log, counted from 1."""
-
-    position: int
-    event: Event
-
-
 class Store:
-    """The log of one study in one file, for any thread; other processes may hold the same file.
-
-    Parameters
-    ----------
-    path
-        The file. `create` makes it.
-    timeout
-        Seconds to wait for other writers.
-
-    Raises
-    ------
-    InvalidArgument
-        If the file is not a log, or one of another version; it is left as it was.
-    """
+    """The log of one study in one file, for any thread; other processes may hold the same file."""
 
     def __init__(self, path: str | Path, timeout: float = 60.0) -> None:
         self._database = Database(path, RACE, check_positive("timeout", timeout))
         self.path, self._created = self._database.path, False
-        check_file(self.path, RACE)
 
     def __enter__(self) -> "Store":
         return self
@@ -568,15 +488,15 @@ class Store:
     @property
     def created(self) -> bool:
         """Whether the file holds a study."""
-        if not self._created and check_file(self.path, RACE):
-            self._created = self._database.has_tables() and self._database.row(_NAME, 0) is not None
+        self._created = self._created or (self._database.exists() and self._database.row(_NAME, 0) is not None)
         return self._created
 
     @property
     def definition(self) -> dict[str, Any]:
         """The definition that `create` stored."""
         row = self._row(0)
-        if self._database.ends() != [(_NAME, 0), (_NAME, self._row(None).position)]:
+        [(count, last)] = self._database.execute("SELECT count(*), max(position) FROM truearm_event")
+        if count != last + 1:
             msg = f"{self.path}: the log was changed: it has rows outside of the chain; {_RESTORE}"
             raise VerificationError(msg)
         definition = parse_json(row.notes or "")
@@ -589,15 +509,20 @@ class Store:
     @property
     def head(self) -> str:
         """The last digest in hexadecimal; a copy of it kept elsewhere shows later that nothing was changed."""
-        return self._row(None).digest.hex()
+        return self._row(-1).digest.hex()
 
-    def _row(self, position: int | None) -> Row:
-        row = None
-        if self.created:
-            row = self._database.last(_NAME) if position is None else self._database.row(_NAME, position)
-        if row is None:
+    @property
+    def position(self) -> int:
+        """The number of events."""
+        return self._row(-1).position
+
+    def _row(self, position: int) -> Row:
+        """Return row 0 or the last row (-1)."""
+        if not self.created:
             msg = f"{self.path} holds no study yet; call create(definition) first"
             raise ProtocolError(msg)
+        row = self._database.row(_NAME, 0) if position == 0 else self._database.last(_NAME)
+        assert row is not None
         return row
 
     def create(self, definition: Mapping[str, Any]) -> None:
@@ -606,8 +531,7 @@ class Store:
         self._database.prepare()
         with self._database.write(_NAME) as transaction:
             if transaction.last() is None:
-                row = Row(0, DEFINITION, None, None, None, None, text, first_digest(text), None, time.time())
-                transaction.append([row])
+                transaction.append([first_row(text)])
         if self.definition != json.loads(text):
             msg = f"{self.path} already holds another study; continue that one, or choose another file"
             raise ProtocolError(msg)
@@ -615,62 +539,41 @@ class Store:
     def append(self, events: Iterable[Event], after: int | None = None) -> int:
         """Write events, all or none, and return the position of the last once they are on the disk.
 
-        Parameters
-        ----------
-        after
-            The last position the writer knows; if the log has grown since, nothing is written.
+        If the log has grown beyond `after`, the last position that the writer knows, nothing is written.
         """
         if isinstance(events, Event):  # a tuple itself: an empty one would be lost
             msg = f"append takes a list of events, but got {events!r:.80}; write [event]"
             raise InvalidArgument(msg, "events", events)
+        self._row(0)
         texts = [to_text(event) for event in events]
-        if not self.created:
-            self._row(0)
-        try:
-            with self._database.write(_NAME) as transaction:
-                last = transaction.last()
-                if last is None or after not in (None, last.position):
-                    msg = f"another process has written to {self.path}; start again with what it holds"
-                    raise ProtocolError(msg)
-                transaction.append(chain(texts, last.position, last.digest))
-        except StoreError as error:
-            if isinstance(error.__cause__, sqlite3.IntegrityError):
-                tickets = ", ".join(list(dict.fromkeys(str(text[1]) for text in texts if text[1] is not None))[:5])
-                msg = (
-                    f"a ticket is issued once and told once, but one of {tickets} was before; "
-                    "another process may be using this log"
-                )
-                raise ProtocolError(msg) from None
-            raise
+        with self._database.write(_NAME) as transaction:
+            last = transaction.last()
+            if last is None or after not in (None, last.position):
+                msg = f"another process has written to {self.path}; start again with what it holds"
+                raise ProtocolError(msg)
+            transaction.append(chain(texts, last.position, last.digest))
         return last.position + len(texts)
 
-    def events(self, since: int = 0) -> Iterator[Logged]:
-        """Iterate over the events after a position, each checked against its digest."""
-        for row in self.rows(since):
-            yield Logged(row.position, from_text(row[1:7]))
+    def events(self, heads: set[str] | None = None) -> Iterator[Event]:
+        """Iterate over the events, each checked against its digest, which is added to `heads`."""
+        for rows in self._chunks():
+            if heads is not None:
+                heads.update(row.digest.hex() for row in rows)
+            yield from (from_text(row[1:7]) for row in rows)
 
-    def rows(self, since: int = 0) -> Iterator[Row]:
-        """Iterate over the rows after a position, each checked against its digest."""
-        before = self._row(since)
-        while rows := self._database.rows(_NAME, before.position):
+    def _chunks(self) -> Iterator[list[Row]]:
+        before = self._row(0)
+        while rows := self._database.rows(_NAME, before.position, _CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
-            yield from rows
+            yield rows
             before = rows[-1]
 
     def check_file_content(self) -> None:
-        """Raise if pages are damaged, or if the file has rows that are not part of the log."""
-        connection = self._database._open_file()
-        with closing(connection):
-            pages = connection.execute("PRAGMA integrity_check").fetchone()[0]
-            tables = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'truearm_event'").fetchone()
-            count, last = connection.execute("SELECT count(*), max(position) FROM truearm_event").fetchone()
-        if (
-            pages != "ok"
-            or tables != (_EVENTS.format(bytes="BLOB", rowless=" WITHOUT ROWID"),)
-            or count != last + 1
-        ):
-            what = pages if pages != "ok" else "it has rows or columns that are not part of the log"
-            msg = f"the file was changed or damaged ({what})"
+        """Raise if pages are damaged, or if the table is not the one that was created."""
+        [(pages,)] = self._database.execute("PRAGMA integrity_check(1)")
+        [(table,)] = self._database.execute("SELECT sql FROM sqlite_master WHERE name = 'truearm_event'")
+        if pages != "ok" or table != _EVENTS.format(bytes="BLOB", rowless=" WITHOUT ROWID"):
+            msg = f"the file was changed or damaged ({'its table differs' if pages == 'ok' else pages})"
             raise ProtocolError(msg)
 
 
@@ -685,8 +588,8 @@ class Verified(NamedTuple):
 def check_head(noted: str | None) -> str:
     """Return the first digits of a head, none if none was noted."""
     wanted = (noted or "").strip().lower()
-    if noted is not None and not re.fullmatch(rf"[0-9a-f]{{{_MIN_HEAD_DIGITS},64}}", wanted):
-        msg = f"a head is {_MIN_HEAD_DIGITS} or more hexadecimal digits, but got {noted!r}"
+    if noted is not None and not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
+        msg = f"a head is 16 or more hexadecimal digits, but got {noted!r}"
         raise InvalidArgument(msg)
     return wanted
 
@@ -694,48 +597,34 @@ def check_head(noted: str | None) -> str:
 def verify(path: str | Path, noted: str | None = None) -> Verified:
     """Check a whole log: its pages, the chain of its digests, and that its events follow from its definition.
 
-    Parameters
-    ----------
-    noted
-        A head that was noted when the log was written, or its first digits: it must be in the chain, because a
-        forger can recompute all digests.
+    A forger can recompute all digests, but not so that `noted`, a head that was noted before, is one of them.
     """
     wanted = check_head(noted)
     with Store(path) as store:
         try:
-            definition, head, events = store.definition, store._row(0).digest.hex(), []
+            heads = {store._row(0).digest.hex()}
+            definition = store.definition
             store.check_file_content()
-            is_known = head.startswith(wanted)
-            for row in store.rows():
-                head = row.digest.hex()
-                is_known = is_known or head.startswith(wanted)
-                events.append(from_text(row[1:7]))
-            study = Study.replay(definition, events)
-        except (sqlite3.DatabaseError, StoreError, ProtocolError, InvalidArgument) as error:
+            study, last = Study.replay(definition, store.events(heads)), store._row(-1)
+        except (StoreError, ProtocolError, InvalidArgument) as error:
             msg = f"{store.path}: {error}; {_RESTORE}"
             raise VerificationError(msg) from None
-    if not is_known:
+    if not any(known.startswith(wanted) for known in heads):
         msg = f"{store.path} was never at {noted}: it is another log, or was rewritten; {_RESTORE}"
         raise VerificationError(msg)
-    return Verified(len(events), head, study)
-
-
-# Closing any handle on a file drops all locks that this process has on it, those of SQLite too, so that another
-# process could remove the write-ahead log. So a header is read only while no `Database` has the file open.
-_GUARD = threading.RLock()
-_OPEN: Counter[tuple[int, int]] = Counter()
+    return Verified(last.position, last.digest.hex(), study)
 
 
 @contextmanager
-def lock(path: str | Path, *, wait: bool) -> Iterator[None]:
+def lock(path: str | Path) -> Iterator[None]:
     """Keep other processes from replaying and continuing a log at the same time."""
     from filelock import FileLock, Timeout
 
-    beside = Path(f"{Path(path).resolve()}-lock")
-    if not beside.parent.is_dir():
+    place = Path(f"{Path(path).resolve()}-lock")
+    if not place.parent.is_dir():
         msg = f"{path} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
-    held = FileLock(beside, timeout=-1 if wait else 0)
+    held = FileLock(place, timeout=0)
     try:
         held.acquire()
     except Timeout:
@@ -746,52 +635,26 @@ def lock(path: str | Path, *, wait: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # a process that waits notices that the file is gone
-            beside.unlink()
+        with suppress(OSError):
+            place.unlink()
         held.release()
 
 
-def check_file(path: Path, application: int) -> bool:
-    """Return True if the file is ours and of this kind, False if there is none yet; raise if it is another one."""
-    if path.name == ":memory:" or not path.parent.is_dir() or (path.exists() and not path.is_file()):
-        msg = f"{path} cannot be a file; choose a file in an existing directory"
-        raise InvalidArgument(msg)
-    if not path.exists() or not path.stat().st_size:
-        return False
-    if (links := path.stat().st_nlink) > 1:  # the write-ahead log is beside one of the names only
-        msg = f"{path} is one of {links} names of the same file (hard links); keep one name, or copy the file"
-        raise InvalidArgument(msg)
-    with _GUARD:
-        if _OPEN[_stat(path)[:2]]:
-            return True
-        with path.open("rb") as file:
-            header = file.read(100)
-    known, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
-    if not header.startswith(b"SQLite format 3\0"):
-        known = 0
-    if (application, known) == (RACE, SERVED):
-        msg = f"{path} holds the studies of a server; `truearm serve --database {path}` opens it"
-        raise InvalidArgument(msg)
-    if known != application:
-        what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}[application]
-        msg = f"{path} is not {what}, and was left as it is; choose another file"
-        raise InvalidArgument(msg)
-    _check_version(str(path), version, VERSIONS[application])
-    return True
-
-
 def _check_version(name: str, version: int, known: int) -> None:
-    if version > known:
-        msg = f"{name} was written by a newer truearm (version {version}); install that one"
-        raise InvalidArgument(msg)
-    if version < known:
-        msg = f"{name} was written by an earlier truearm (version {version}); start a new one in another file"
+    if version != known:
+        who, remedy = (
+            ("a newer", "install that one")
+            if version > known
+            else ("an earlier", "start a new one in another file")
+        )
+        msg = f"{name} was written by {who} truearm (version {version}); {remedy}"
         raise InvalidArgument(msg)
 
 
-def _stat(path: Path) -> Any:  # noqa: ANN401
+def _stat(path: Path) -> tuple[int, ...] | None:
+    """Return device, inode, time and size of a file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - twice as fast as that of a path
+        found = path.stat()
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

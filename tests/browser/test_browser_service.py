@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 import pytest
 
 from service.serving import SOURCE, Server, hosting
+from truearm.service.access import create_token, remove_token
 from truearm.service.models import NewStudy
-from truearm.service.tokens import create_token
 from truearm.store import Database
 
 from .test_browser_page import CONTRASTS
@@ -419,7 +419,7 @@ def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path)
             http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
         with opened(browser, f"{server.url}/s/mine#token={viewer}") as page:
             page.wait_for_selector("text=No reading yet")
-            database.remove_token(viewer.split("_")[1])
+            remove_token(database, viewer.split("_")[1])
             server.end()
             with Server(path, port=int(server.url.rpartition(":")[2])):
                 page.wait_for_selector("#token-form:has-text('unknown or was removed')", timeout=20_000)
@@ -661,7 +661,7 @@ def truearm(*words, **more):
 
 
 def test_the_walk_needs_no_more_than_its_two_tokens(browser, tmp_path):
-    """docs/team.md as it is written: tokens first, then the form, a phone, a machine and the wall."""
+    """docs/service.md as it is written: tokens first, then the form, a phone, a machine and the wall."""
     path = str(tmp_path / "studies.db")
     admin, worker = (
         truearm("serve", "--database", path, "--new-token", role) for role in ("admin", "worker:taste")
@@ -716,7 +716,7 @@ def measure(phone, draw):
 
 
 def test_three_phones_and_two_machines_run_one_taste_test(browser, server, tmp_path):
-    """The walk of docs/team.md: everybody tells readings of one study, and all see the same end."""
+    """The walkthrough of docs/service.md: everybody tells readings of one study, and all see the same end."""
     url = begun(server, "taste")
     draw = random.Random(4)
     with (

@@ -13,10 +13,9 @@ import pytest
 
 import truearm as ta
 from truearm.events import Noted
-from truearm.service import client, defining, models
+from truearm.service import client, models
+from truearm.service.access import Limits, create_token
 from truearm.service.client import Client, ServiceError
-from truearm.service.settings import Limits
-from truearm.service.tokens import create_token
 from truearm.store import Database
 
 from .serving import SOURCE, Server
@@ -308,8 +307,8 @@ WRONG = [
     ({"policy": ta.policies.by_name("elimination", constants="paper")}, "policy must be 'toptwo' or 'lucb'"),
     ({"gaol": "max"}, "gaol is an unexpected keyword argument; did you mean goal"),
     ({"title": 3}, "title must be text, but got 3"),
-    ({"lease": -1}, "lease must be positive"),
-    ({"passive": "no"}, "passive must be True or False, but got 'no'"),
+    ({"lease": -1}, "lease must be a number > 0"),
+    ({"passive": "no"}, 'passive must be true or false, but got "no"'),
 ]
 
 
@@ -377,14 +376,8 @@ def test_served_rounds_are_blind_by_the_users_word(server):
 
 
 def test_the_client_knows_the_policies_that_a_server_runs():
-    assert get_args(get_args(models.NewStudy.__annotations__["policy"])[0]) == defining.POLICIES
+    assert get_args(get_args(models.NewStudy.__annotations__["policy"])[0]) == client.POLICIES
     assert Limits().batch == client.BATCH
-
-
-def test_the_client_knows_what_a_server_takes_for_left_out():
-    """By which one that may not begin a study tells whether it is the same."""
-    new, sent = models.NewStudy(arms=["A", "B"]), defining.define(["A", "B"], {})
-    assert sent.definition["service"] == {"title": new.title, "passive": new.passive, "lease": new.lease}
 
 
 def test_workers_join_by_the_line_that_began_the_study(tmp_path):

@@ -65,7 +65,7 @@ def problem(host, path, body, study=""):
     try:
         taken = convert(body, model)
     except ValidationError as error:
-        return problems.malformed(error, json.encode(body), model)
+        return problems.malformed(error, json.encode(body), model).problem
     try:
         call(host, study, taken)
     except TruearmError as error:
@@ -131,7 +131,7 @@ BODIES = [  # a body, its status, the field that is wrong, and words of what is 
 def test_a_body_that_cannot_be_read_is_told_as_it_is(body, status, field, words):
     with pytest.raises((ValueError, RecursionError)) as caught:
         json.decode(body, type=Ask)
-    said = problems.malformed(caught.value, body, Ask)
+    said = problems.malformed(caught.value, body, Ask).problem
     assert (said.status, said.field, said.value) == (status, field, None)
     assert words in said.detail
 
@@ -140,7 +140,7 @@ def test_notes_that_are_nested_too_deep_for_json_are_told_so():
     body = b'{"readings": [{"ticket": 0, "value": 1, "notes": {"a": %b}}]}' % DEEP
     with pytest.raises(RecursionError) as caught:
         json.decode(body, type=Tell)
-    said = problems.malformed(caught.value, body, Tell)
+    said = problems.malformed(caught.value, body, Tell).problem
     assert (said.status, "nested too deep" in said.detail) == (400, True)
 
 

@@ -117,7 +117,7 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     study = Study(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
-        stack.enter_context(lock(asked.save, wait=False))
+        stack.enter_context(lock(asked.save))
         store = stack.enter_context(saved.create(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
     return Race(
@@ -128,7 +128,7 @@ def start(asked: Asked, stack: ExitStack) -> Race:
 def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
     check_posix()
-    stack.enter_context(lock(path, wait=False))
+    stack.enter_context(lock(path))
     found = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=yes)))
     if found.setting is None:
         msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"

@@ -67,9 +67,8 @@ def serve_command(
     Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM shuts it down cleanly.
     """  # noqa: D301 - click wants the control character
     try:
+        from truearm.service import access
         from truearm.service.server import serve
-        from truearm.service.settings import Limits, Settings
-        from truearm.service.tokens import create_token
         from truearm.store import Database
     except ModuleNotFoundError as error:
         msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
@@ -77,16 +76,16 @@ def serve_command(
     _check_one({"--new-token": new_token, "--remove-token": remove_token, "--tokens": tokens or None})
     if new_token is not None:
         role, colon, study = new_token.partition(":")
-        click.echo(create_token(Database(database), role, study if colon else None))
+        click.echo(access.create_token(Database(database), role, study if colon else None))
     elif remove_token is not None:
-        if not Database(database).remove_token(remove_token):
+        if not access.remove_token(Database(database), remove_token):
             msg = f"there is no token {remove_token!r}; see --tokens"
             raise InvalidArgument(msg)
     elif tokens:
-        for name, _, role, bound, _ in Database(database).tokens():
+        for name, _, role, bound in access.list_tokens(Database(database)):
             click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
     else:
-        limits = Limits(
+        limits = access.Limits(
             body=most["max_body"],
             batch=most["max_batch"],
             arms=most["max_arms"],
@@ -95,7 +94,7 @@ def serve_command(
             patience=most["patience"],
         )
         # its words are for programs, in a context of their own: fields, not options
-        Context().run(serve, Settings(database=database, host=host, port=port, proxy=proxy, limits=limits))
+        Context().run(serve, access.Settings(database=database, host=host, port=port, proxy=proxy, limits=limits))
 
 
 def _check_one(given: dict[str, object]) -> None:

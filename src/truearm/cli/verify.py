@@ -138,7 +138,7 @@ def _is_log(path: str) -> bool:
 
 def _replay(path: str) -> Study:
     with store.Store(path) as log:
-        return Study.replay(log.definition, (entry.event for entry in log.events()))
+        return Study.replay(log.definition, log.events())
 
 
 def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` checks it

@@ -16,13 +16,15 @@ from importlib import resources
 from itertools import chain
 from typing import Annotated, Any
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, get, post
 from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency, Provide
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, InternalServerException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig, ResponseSpec
 from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
@@ -33,13 +35,12 @@ from truearm import __version__
 from truearm.errors import TruearmError
 from truearm.report.export import document
 from truearm.report.pages import asset
-from truearm.service import models, problems, tables, views
-from truearm.service.followers import Drawings, Followers
+from truearm.service import answers, models, problems
+from truearm.service.access import Grant, Settings, Tokens, client_network, is_loopback
+from truearm.service.followers import Followers
 from truearm.service.models import Problem
 from truearm.service.problems import Refused
-from truearm.service.settings import Limits, Settings, client_network, is_loopback
 from truearm.service.studies import Studies
-from truearm.service.tokens import Grant, Tokens
 from truearm.store import Database, Row, StoreError
 
 LOG = logging.getLogger("truearm.service")
@@ -60,6 +61,10 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _STUDY = "/studies/{study:str}"
+_LIST = (
+    "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < %s OR (at = %s AND study < %s)) "
+    "ORDER BY at DESC, study DESC LIMIT %s"
+)
 
 
 class Service:
@@ -70,7 +75,8 @@ class Service:
         self.database = Database(settings.database)
         self.studies = Studies(self.database, settings.limits)
         self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
-        self.followers, self.drawings = Followers(self.studies), Drawings()
+        self.followers = Followers(self.studies)
+        self._drawing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._health: tuple[float, asyncio.Future[None]] | None = None
 
     async def refresh_tokens(self) -> None:
@@ -86,8 +92,22 @@ class Service:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
             if token:
                 detail = "this token is unknown or was removed; use another one"
-            raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
+            raise Refused(401, "No token", detail, headers={"WWW-Authenticate": "Bearer"})
         return grant
+
+    async def draw(self, name: str) -> models.Live:
+        """Return what the page of a study shows, drawn once for all requests that wait for it."""
+        asked_at, turn = time.monotonic(), self._drawing.setdefault(name, asyncio.Lock())
+        async with turn:
+            return await sync_to_thread(self._draw, name, asked_at)
+
+    def _draw(self, name: str, asked_at: float) -> models.Live:
+        with self.studies.read(name) as hosted:
+            if hosted.drawn and (hosted.drawn[0] > asked_at or hosted.drawn[1].position == hosted.position):
+                return hosted.drawn[1]
+            found, began = copy(hosted), time.monotonic()  # drawing may take a second, and other requests go on
+        hosted.drawn = began, answers.live(found)
+        return hosted.drawn[1]
 
     async def check_health(self) -> None:
         """Raise if the database does not commit a write in time; one write per second for all checks."""
@@ -118,7 +138,7 @@ async def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: Ba
     if not grant.allows(role, grant.study if study is None else study):
         where = "all studies" if grant.study is None else f"study {grant.study!r}"
         detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
-        raise Refused(Problem(403, "Not allowed", detail))
+        raise Refused(403, "Not allowed", detail)
 
 
 class JsonRequest(Request[Any, Any, Any]):
@@ -129,14 +149,29 @@ class JsonRequest(Request[Any, Any, Any]):
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             detail = f"Content-Type must be application/json, but got {kind!r:.80}"
-            raise Refused(Problem(415, "Unknown media type", detail, field="Content-Type", value=kind[:200]))
+            raise Refused(415, "Unknown media type", detail, field="Content-Type", value=kind)
         field = self.route_handler.parsed_data_field
         assert field is not None
         body = await self.body()
         try:
             return msgspec.json.decode(body, type=field.annotation)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Refused(problems.malformed(error, body, field.annotation)) from None
+            raise problems.malformed(error, body, field.annotation) from None
+
+    async def body(self) -> bytes:
+        """Return the body, or refuse one that is too large or too slow."""
+        limits, closing = self.app.state.service.settings.limits, {"Connection": "close"}
+        try:
+            async with asyncio.timeout(limits.patience):
+                return await super().body()
+        except RequestEntityTooLarge:
+            detail = f"the body may have {limits.body} bytes at most; send several requests"
+            raise Refused(413, "Too large", detail, headers=closing) from None
+        except TimeoutError:
+            detail = f"the body did not arrive within {limits.patience:g} seconds; send it again"
+            raise Refused(408, "Too slow", detail, headers=closing) from None
+        except InternalServerException:
+            raise Refused(400, "Gone", "the body ended early; send it again") from None
 
 
 def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
@@ -151,7 +186,7 @@ async def create(
     grant: Grant = request.scope["state"]["grant"]
     if grant.study not in (None, data.id):
         detail = f"the token is for study {grant.study!r} only; create that one, or use another token"
-        raise Refused(Problem(403, "Not allowed", detail, field="id", value=data.id))
+        raise Refused(403, "Not allowed", detail, field="id", value=data.id)
     # not sync_to_thread=True: Litestar wraps the first of two handlers of one path twice
     made = await sync_to_thread(service.studies.create, data)
     headers = {"Location": f"/studies/{made.id}"}
@@ -169,7 +204,8 @@ def list_studies(
     if grant.study is not None:
         row = service.database.row(grant.study, 0)
         return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
-    rows = service.database.studies(_PAGE_STUDIES + 1, _parse_cursor(before))
+    at, name = _parse_cursor(before)
+    rows = service.database.execute(_LIST, (at, at, name, _PAGE_STUDIES + 1))
     last = rows[_PAGE_STUDIES - 1] if len(rows) > _PAGE_STUDIES else None
     more = None if last is None else f"/studies?before={last[1]!r}_{quote(last[0])}"
     return models.Page([_summarize(service.studies, *row) for row in rows[:_PAGE_STUDIES]], more)
@@ -184,14 +220,13 @@ def _parse_cursor(text: str | None) -> tuple[float, str]:
 
 
 def _invalid(field: str, value: str, remedy: str) -> Refused:
-    detail = f"{field} cannot be {value!r:.80}; {remedy}"
-    return Refused(Problem(422, "Invalid value", detail, field=field, value=value[:200]))
+    return Refused(422, "Invalid value", f"{field} cannot be {value!r:.80}; {remedy}", field=field, value=value)
 
 
 def _summarize(studies: Studies, name: str, began: float) -> models.Summary:
     try:
         with studies.read(name) as hosted:
-            return views.summary(hosted)
+            return answers.summary(hosted)
     except StoreError:
         raise
     except Exception as error:  # a study that cannot be read must not hide the others
@@ -219,7 +254,7 @@ def show(
         current = f'"{hosted.position}-{hosted.digest.hex()[:16]}"'
         if (tag or "").removeprefix("W/") == current:  # a proxy that compresses answers adds W/
             return Response(None, status_code=304, headers={"ETag": current})  # type: ignore[arg-type]
-        return Response(views.state(hosted), headers={"ETag": current})
+        return Response(answers.state(hosted), headers={"ETag": current})
 
 
 @post(f"{_STUDY}/ask", role="worker", status_code=200, sync_to_thread=True, operation_id="ask")
@@ -257,9 +292,7 @@ def stop(service: NamedDependency[Service], request: Request[Any, Any, Any], stu
     """End a study with what is known so far."""
     # there is no body whose media type would keep a page of another site from sending this
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Refused(
-            Problem(403, "Not allowed", "requests of other sites are refused; use the page of this server")
-        )
+        raise Refused(403, "Not allowed", "requests of other sites are refused; use the page of this server")
     return service.studies.stop(study)
 
 
@@ -276,7 +309,7 @@ def log(
         definition = hosted.definition_text
     rows = service.database.rows(study, int(since), _PAGE_EVENTS)
     more = rows[-1].position if len(rows) == _PAGE_EVENTS else None
-    return models.Log(definition, [views.log_entry(row) for row in rows], more)
+    return models.Log(definition, [answers.log_entry(row) for row in rows], more)
 
 
 _CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
@@ -285,13 +318,13 @@ _CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
 @get(f"{_STUDY}/readings.csv", role="viewer", sync_to_thread=True, media_type=_CSV, operation_id="csv")
 def csv(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
     """Return the readings as a table."""
-    return _table(service, study, "csv", _CSV, tables.as_csv)
+    return _table(service, study, "csv", _CSV, answers.as_csv)
 
 
 @get(f"{_STUDY}/readings.parquet", role="viewer", sync_to_thread=True, media_type=_PARQUET, operation_id="parquet")
 def parquet(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
     """Return the readings as a table; needs pyarrow on the server."""
-    return _table(service, study, "parquet", _PARQUET, tables.as_parquet)
+    return _table(service, study, "parquet", _PARQUET, answers.as_parquet)
 
 
 def _table(
@@ -299,11 +332,11 @@ def _table(
     study: str,
     suffix: str,
     kind: str,
-    write: Callable[[Iterable[list[tables.Reading]]], Iterator[bytes]],
+    write: Callable[[Iterable[list[answers.Reading]]], Iterator[bytes]],
 ) -> Stream:
     with service.studies.read(study) as hosted:
         upto, passive = hosted.position, hosted.passive
-    parts = write(tables.readings(service.database, study, upto, passive=passive))
+    parts = write(answers.readings(service.database, study, upto, passive=passive))
     parts = chain([next(parts)], parts)  # an error in the first part still has a status
     headers = {"Content-Disposition": f'attachment; filename="{study}.{suffix}"'}
     return Stream(parts, media_type=kind, headers=headers)
@@ -315,11 +348,11 @@ def report(
 ) -> Response[bytes]:
     """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` asks for it."""
     with service.studies.read(study) as hosted:
-        if hosted.passive and not all(hosted.given.values()):
+        if hosted.passive and not hosted.is_known:
             msg = f"study {study!r} has arms without a reading; there is nothing to report yet"
-            raise Refused(Problem(409, "Conflict", msg, field="study", value=study))
+            raise Refused(409, "Conflict", msg, field="study", value=study)
         found = copy(hosted)  # other requests go on
-    result, readings = found.result(), found.given if found.passive else found.study.readings
+    result, readings = found.result(), found.readings
     if "application/json" in request.headers.get("accept", ""):
         return _json(document(result, readings))
     from truearm.report.pages import page
@@ -339,17 +372,7 @@ def _report_policy(page: str) -> str:
 @get(f"{_STUDY}/live", role="viewer", operation_id="live")
 async def live(service: NamedDependency[Service], study: FromPath[str]) -> models.Live:
     """Return what the page of a study shows."""
-    found: models.Live = await service.drawings.get(study, lambda: sync_to_thread(_draw, service.studies, study))
-    return found
-
-
-def _draw(studies: Studies, name: str) -> models.Live:
-    with studies.read(name) as hosted:
-        if hosted.live is not None and hosted.live.position == hosted.position:
-            return hosted.live
-        found = copy(hosted)  # drawing may take a second, and other requests go on
-    hosted.live = views.live(found)
-    return hosted.live
+    return await service.draw(study)
 
 
 @get(f"{_STUDY}/events", role="viewer", media_type="text/event-stream", operation_id="events")
@@ -370,7 +393,7 @@ async def events(
         return Stream([b""], media_type="text/event-stream")
     if service.followers.count >= service.settings.limits.streams:
         detail = "this server has as many followers as it allows; try again later"
-        raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
+        raise Refused(503, "Too many followers", detail, headers={"Retry-After": "10"})
     authorization = request.headers.get("authorization", "")
 
     async def read(name: str, after: int, limit: int) -> list[Row]:
@@ -468,6 +491,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         guards=[check_role],
         request_class=JsonRequest,
+        request_max_body_size=None if service is None else service.settings.limits.body,
         exception_handlers={Exception: _handle_error},
         openapi_config=OpenAPIConfig(
             "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
@@ -571,8 +595,9 @@ class Gate:
             await self._answer(scope, receive, dress)
         except asyncio.CancelledError:  # the server ends, and has waited long enough
             if not status:
-                problem = Problem(503, "Ending", "this server is shutting down; send the request again")
-                await self._refuse(scope, receive, dress, Refused(problem, {"Connection": "close"}))
+                detail = "this server is shutting down; send the request again"
+                error = Refused(503, "Ending", detail, headers={"Connection": "close"})
+                await self._refuse(scope, receive, dress, error)
         except Exception as error:
             if status:
                 raise
@@ -591,14 +616,13 @@ class Gate:
 
     async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ANN401
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
-        limits, is_health = self._service.settings.limits, scope["path"] == "/healthz"
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD_BYTES:
             detail = (
                 f"the head of a request may have {_MAX_HEAD_BYTES} bytes at most; send fewer or shorter headers"
             )
-            raise Refused(Problem(431, "Head too large", detail), {"Connection": "close"})
-        if not is_health:  # a health check must not be told that the server is busy
-            self._check_rate(scope, limits)  # before the token, so that guesses count
+            raise Refused(431, "Head too large", detail, headers={"Connection": "close"})
+        if scope["path"] != "/healthz":  # a health check must not be told that the server is busy
+            self._check_rate(scope, self._service.settings.limits.rate)  # before the token, so that guesses count
             await self._service.refresh_tokens()
             self._check_host(headers.get("host", ""))
         if (page := _page_for_browser(scope, headers.get("accept", ""))) is not None:
@@ -608,8 +632,6 @@ class Gate:
         if scope["method"] == "HEAD":
             scope["method"] = "GET"
             scope["state"]["is_head"] = True
-        if scope["method"] == "POST":
-            receive = await self._read_body(receive, limits)
         has_limit = not scope["path"].endswith(("/events", "/report", "/readings.csv", "/readings.parquet"))
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S if has_limit else None):
@@ -621,51 +643,23 @@ class Gate:
         response = _problem_response(scope, error)
         await response.to_asgi_response(None, Request(scope))(scope, receive, send)
 
-    def _check_rate(self, scope: Any, limits: Limits) -> None:  # noqa: ANN401
-        address = (scope.get("client") or ("",))[0]
-        client, now, burst = (
-            client_network(address) if ":" in address else address,
-            time.monotonic(),
-            2 * limits.rate,
-        )
-        left, since = self._rates.pop(client, (burst, now))
-        left = min(burst, left + (now - since) * limits.rate) - 1
+    def _check_rate(self, scope: Any, rate: float) -> None:  # noqa: ANN401
+        client, now = client_network((scope.get("client") or ("",))[0]), time.monotonic()
+        left, since = self._rates.pop(client, (2 * rate, now))
+        left = min(2 * rate, left + (now - since) * rate) - 1
         self._rates[client] = max(left, -1), now
         if len(self._rates) > _MAX_CLIENTS:
             self._rates.popitem(last=False)
         if left < 0:
-            detail = f"more than {limits.rate:g} requests a second; wait, and send several readings in one request"
-            raise Refused(Problem(429, "Too many requests", detail), {"Retry-After": "1"})
+            detail = f"more than {rate:g} requests a second; wait, and send several readings in one request"
+            raise Refused(429, "Too many requests", detail, headers={"Retry-After": "1"})
 
     def _check_host(self, host: str) -> None:
         """While no token is needed, refuse pages of the web that point a name of their own at this machine."""
         name = re.sub(r":\d+$", "", host)
         if not self._service.tokens.required and not is_loopback(name):
             detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or create a token"
-            raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
-
-    async def _read_body(self, receive: Receive, limits: Limits) -> Receive:
-        body, more = bytearray(), True
-        try:
-            async with asyncio.timeout(limits.patience):
-                while more:
-                    message: Any = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refused(Problem(400, "Gone", "the body ended early; send it again"))
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > limits.body:
-                        detail = f"the body may have {limits.body} bytes at most; send several requests"
-                        raise Refused(Problem(413, "Too large", detail), {"Connection": "close"})
-        except TimeoutError:
-            detail = f"the body did not arrive within {limits.patience:g} seconds; send it again"
-            raise Refused(Problem(408, "Too slow", detail), {"Connection": "close"}) from None
-        parts = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
-
-        async def replay() -> Any:  # noqa: ANN401
-            return next(parts, None) or await receive()
-
-        return replay
+            raise Refused(421, "Misdirected", detail, field="Host", value=name)
 
 
 def _page_for_browser(scope: Any, accept: str) -> str | None:  # noqa: ANN401

@@ -9,22 +9,38 @@ import math
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
+import msgspec
 import urllib3
 
+from truearm.claims.plain import to_plain
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
-from truearm.problem import Pull, as_number, check_count, check_positive
-from truearm.service.defining import Definition, define
-from truearm.store import first_digest, from_text, next_digest
+from truearm.policies import by_name
+from truearm.problem import (
+    Contamination,
+    ProblemOptions,
+    Pull,
+    Tolerance,
+    as_number,
+    check_count,
+    check_names,
+    check_positive,
+)
+from truearm.service import models, problems
+from truearm.service.studies import define, options_of
+from truearm.store import Row, check_chain, first_digest, from_text
 from truearm.study import Study
 
+POLICIES = ("toptwo", "lucb")  # those that a server runs
+_STUDY, _SERVICE = (*ProblemOptions.__annotations__, "policy", "max_pulls", "seed"), ("title", "passive", "lease")
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
 _RETRY_STATUSES = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0  # between tries
@@ -110,34 +126,32 @@ class Client:
         self._done = False
         self._parts, self._held = 1, dict[int, str]()  # names beside the worker's, and what those have
         if arms is not None:
-            self._begin(all_studies, define(arms, options))
+            self._begin(all_studies, _new_study(study, arms, options))
         elif options:
             msg = f"{', '.join(options)} define a new study; give its arms too, or remove them"
             raise InvalidArgument(msg)
 
-    def _begin(self, all_studies: str, wanted: Definition) -> None:
+    def _begin(self, all_studies: str, new: models.NewStudy) -> None:
         """Create the study or find it; a token that may not create one joins the same one that exists."""
         try:
-            self._call("POST", all_studies, {"id": self.name, **wanted.sent})
-        except ServiceError as error:
-            if error.status != 403:
+            self._call("POST", all_studies, msgspec.to_builtins(new))
+        except ServiceError as refused:
+            if refused.status != HTTPStatus.FORBIDDEN:
                 raise
-            self._join(wanted, error)
-
-    def _join(self, wanted: Definition, refused: ServiceError) -> None:
-        try:
-            there = self.state["definition"]
-        except ServiceError as error:
-            if error.status == 404:
-                msg = f"there is no study {self.name!r} yet, and {refused}"
-                raise ServiceError(msg, refused.status) from None
-            raise refused from None
-        if difference := wanted.difference(there):
-            msg = (
-                f"study {self.name!r} exists with another definition: {difference}; remove arms and options "
-                "to join it, or choose another name"
-            )
-            raise ServiceError(msg, 409)
+            try:
+                there = _flatten(self.state["definition"])
+            except ServiceError as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    msg = f"there is no study {self.name!r} yet, and {refused}"
+                    raise ServiceError(msg, refused.status) from None
+                raise refused from None
+            for name, value in _flatten(json.loads(json.dumps(define(new)))).items():
+                if value != there.get(name):
+                    msg = (
+                        f"study {self.name!r} exists with another definition: {name} is {there.get(name)!r} there "
+                        f"and {value!r} here; remove arms and options to join it, or choose another name"
+                    )
+                    raise ServiceError(msg, HTTPStatus.CONFLICT) from None
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, {self.name!r})"
@@ -215,19 +229,14 @@ class Client:
     def replayed(self) -> Study:
         """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
         pages = list(self._pages())
-        digest, events = first_digest(pages[0]["definition"]), []
-        if json.loads(pages[0]["definition"])["service"]["passive"]:
+        text = pages[0]["definition"]
+        definition = json.loads(text)
+        if definition["service"]["passive"]:
             msg = f"study {self.name!r} is passive and has no pulls to replay; its report has result and readings"
             raise ProtocolError(msg, "study", self.name)
-        for event in (event for page in pages for event in page["events"]):
-            notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
-            row = [event["kind"], event["ticket"], event["arm"], event["draw"], event["value"], notes]
-            digest = next_digest(digest, (event["position"], *row))
-            if digest.hex() != event["digest"]:
-                msg = f"event {event['position']} of {self.name!r} does not fit its digest; the log was changed"
-                raise ProtocolError(msg)
-            events.append(from_text(row))
-        return Study.replay(json.loads(pages[0]["definition"]), events)
+        rows = [_row(event) for page in pages for event in page["events"]]
+        check_chain(rows, 0, first_digest(text), f"study {self.name!r}")
+        return Study.replay(definition, (from_text(row[1:7]) for row in rows))
 
     def _pages(self) -> Iterator[dict[str, Any]]:
         since: int | None = 0
@@ -268,6 +277,62 @@ class Client:
             reason = getattr(error, "reason", None) or error
             msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
             raise ServiceError(msg) from error
+
+
+def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> models.NewStudy:
+    """Return a study as it is sent, after the checks of `Study`."""
+    check_names(options, (*_STUDY, *_SERVICE))
+    if options.get("regularity") is not None:
+        msg = "regularity is for policies 'elimination' and 'uniform', which no server runs; remove it"
+        raise InvalidArgument(msg, "regularity", options["regularity"])
+    given = {key: value for key, value in options.items() if key in _STUDY}
+    if (policy := given.get("policy", "toptwo")) not in POLICIES:
+        given["policy"] = next((known for known in POLICIES if policy == by_name(known)), None)
+        if given["policy"] is None:
+            msg = (
+                f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
+            )
+            raise InvalidArgument(msg, "policy", policy)
+    study = Study(arms, **given)
+    fields = options_of(study.problem) | {
+        "id": name,
+        "arms": study.problem.arms,
+        "tolerance": _tolerance(study.problem.tolerance),
+        "contamination": _bound(study.problem.contamination),
+        "between": None if study.problem.between is None else [to_plain(end) for end in study.problem.between],
+        "dependent_arms": bool(study.problem.dependent_arms),
+        "rounds": study.problem.rounds,
+        "policy": given.get("policy", "toptwo"),
+        "max_pulls": study.max_pulls,
+        "seed": study.seed,
+        **{key: options[key] for key in _SERVICE if key in options},
+    }
+    try:
+        return msgspec.convert(fields, models.NewStudy)
+    except msgspec.ValidationError as error:
+        wrong = problems.malformed(error, msgspec.json.encode(fields), models.NewStudy).problem
+        raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
+
+
+def _tolerance(tolerance: Tolerance) -> float | str:
+    return f"{100 * tolerance.amount:.15g}%" if tolerance.relative else tolerance.amount
+
+
+def _bound(contamination: Contamination | None) -> dict[str, Any] | str | None:
+    if contamination is None or contamination.blind:
+        return None if contamination is None else "blind"
+    parts = to_plain(contamination)
+    return {name: parts[name] for name in models.Bound.__struct_fields__ if name in parts}
+
+
+def _flatten(definition: Mapping[str, Any]) -> dict[str, Any]:
+    return {**definition, **definition["problem"], **definition["service"], "problem": None, "service": None}
+
+
+def _row(event: dict[str, Any]) -> Row:
+    """Return an event of the log as the row that its digest covers."""
+    notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
+    return Row(**event | {"notes": notes, "digest": bytes.fromhex(event["digest"])})
 
 
 def _retries(patience: float) -> urllib3.Retry:

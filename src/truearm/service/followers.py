@@ -1,15 +1,14 @@
-"""Server-sent events: the events of a study as any process writes them, and pages drawn once for all that wait."""
+"""Server-sent events: the events of a study as any process writes them."""
 
 import asyncio
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
-from truearm.service import problems, views
+from truearm.service import answers, problems
 from truearm.service.studies import Studies
 from truearm.store import Row, StoreError
 
@@ -76,24 +75,5 @@ class Followers:
 
 
 def _message(row: Row) -> bytes:
-    body = msgspec.json.encode(views.log_entry(row))
+    body = msgspec.json.encode(answers.log_entry(row))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.position, row.kind.encode(), body)
-
-
-class Drawings:
-    """What takes long to draw, drawn once for all that wait; a request never gets one that began before it."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, asyncio.Task[Any]] = {}
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    async def get(self, name: str, draw: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what is drawn
-        """Return the next drawing under a name."""
-        if name not in self._next:
-            self._next[name] = asyncio.create_task(self._draw(name, draw))
-        return await asyncio.shield(self._next[name])
-
-    async def _draw(self, name: str, draw: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
-        async with self._turns[name]:
-            del self._next[name]
-            return await draw()

@@ -243,7 +243,7 @@ class Created(Struct, frozen=True):
 
 
 class Logged(Struct, frozen=True):
-    """One event of a log; docs/log.md explains its columns."""
+    """One event of a log; docs/certificate.md explains its columns."""
 
     position: int
     kind: str

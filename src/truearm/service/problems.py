@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,11 +19,12 @@ _MAX_VALUE_CHARS = 200  # of a value that an answer repeats
 
 
 class Refused(TruearmError):
-    """A request is refused with a problem."""
+    """A request is refused: a problem, and headers of the answer."""
 
-    def __init__(self, problem: Problem, headers: dict[str, str] | None = None) -> None:
-        super().__init__(problem.detail)
-        self.problem, self.headers = problem, headers or {}
+    def __init__(self, status: int, title: str, detail: str, **more: Any) -> None:  # noqa: ANN401
+        super().__init__(detail)
+        self.headers: dict[str, str] = more.pop("headers", {})
+        self.problem = Problem(status, title, detail, **{name: _short(value) for name, value in more.items()})
 
 
 _STATUS: tuple[tuple[type[TruearmError], int, str], ...] = (
@@ -55,28 +57,27 @@ def as_fields(text: str) -> str:
     return ARGUMENT.sub(write, text)
 
 
-def malformed(error: Exception, body: bytes, model: type) -> Problem:
+def malformed(error: Exception, body: bytes, model: type) -> Refused:
     """Return which field of a body is wrong, and its value, as far as they are known."""
     if not isinstance(error, msgspec.ValidationError):
-        said = _unreadable(error, body)
-        return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {said}; see /openapi.json")
+        detail = f"the body must be JSON in UTF-8, but: {_unreadable(error, body)}; see /openapi.json"
+        return Refused(400, "Not JSON", detail)
     words, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
     if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", words, re.DOTALL):
-        named = f"{field}.{found[2]}".lstrip(".")
-        structs = (one for one in _type_at(model, field) if isinstance(one, msgspec.inspect.StructType))
-        fields = ", ".join(each.encode_name for one in structs for each in one.fields)
-        what = "is missing" if found[1].startswith("missing") else f"is not a field; the fields are {fields}"
-        return _invalid(f"{named} {what}", named, _value_at(body, named))
+        structs = (one for one in _parts(model, field) if isinstance(one, msgspec.inspect.StructType))
+        fields = ", ".join(each.encode_name for each in next(structs).fields)
+        field = f"{field}.{found[2]}".lstrip(".")
+        said = "is missing" if found[1].startswith("missing") else f"is not a field; the fields are {fields}"
+        return _invalid(f"{field} {said}", field, _value_at(body, field))
     value, name = _value_at(body, field), field or "the body"
     if words.startswith("Expected"):
-        said = f"{name} must be {_expected(words)}"
+        kinds, rest = re.match(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?$", words, re.DOTALL).groups()  # type: ignore[union-attr]
+        said = f"{name} must be {_join_words([_WORDS.get(kind, kind) for kind in kinds.split(' | ')])}{rest}"
     elif words.startswith("Invalid enum value"):
-        said = f"{name} must be {_choices(_type_at(model, field))}"
-    elif words == "Number out of range":
-        said = f"{name} must be at most 1.8e308 in size"
+        said = f"{name} must be {_choices(_parts(model, field))}"
     else:
-        said = f"{name}: {words}"
+        said = f"{name} must be at most 1.8e308 in size" if words == "Number out of range" else f"{name}: {words}"
     kind = re.search("got `([a-z]+)`$", words)
     if value is not UNSET and "[...]" not in field:
         said = f"{said}, but got {json.dumps(value, ensure_ascii=False):.80}"
@@ -90,16 +91,15 @@ def _unreadable(error: Exception, body: bytes) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     with suppress(ValueError, KeyError, RecursionError):
-        none: dict[str, Any] = {}
-        json.loads(body.decode(), parse_constant=none.__getitem__)  # accepts lone surrogates, but not NaN
+        json.loads(body.decode(), parse_constant=dict[str, Any]().__getitem__)  # accepts lone surrogates, not NaN
         if re.search(rb"\\u[dD][89a-fA-F]", body):
             return r"it contains invalid Unicode, such as a lone \ud800"
     return str(error)
 
 
-def _invalid(said: str, field: str | None, value: Any) -> Problem:  # noqa: ANN401
+def _invalid(said: str, field: str | None, value: Any) -> Refused:  # noqa: ANN401
     shown = None if value is UNSET else value
-    return Problem(422, "Invalid value", f"{said}; see /openapi.json", field=field, value=shown)
+    return Refused(422, "Invalid value", f"{said}; see /openapi.json", field=field, value=shown)
 
 
 _WORDS = {
@@ -113,37 +113,27 @@ _WORDS = {
 }
 
 
-def _expected(words: str) -> str:
-    """Return what msgspec expected, in the words of JSON."""
-    kinds, rest = re.match(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?$", words, re.DOTALL).groups()  # type: ignore[union-attr]
-    return _join_words([_WORDS.get(kind, kind) for kind in kinds.split(" | ")]) + rest
-
-
-def _members(kind: Any) -> list[Any]:  # noqa: ANN401 - of msgspec.inspect
-    """Return the types of a union, or the type itself, without descriptions."""
-    if isinstance(kind, msgspec.inspect.Metadata):
-        return _members(kind.type)
-    return [each for one in kind.types for each in _members(one)] if hasattr(kind, "types") else [kind]
-
-
-def _type_at(model: type, field: str) -> list[Any]:
-    """Return the possible types at a place in a body; none if they are not known."""
-    kinds = _members(msgspec.inspect.type_info(model))
-    for step in re.findall(r"\[\d+\]|[^.\[\]]+", field):
-        if step.startswith("["):
-            found = [one.item_type for one in kinds if isinstance(one, msgspec.inspect.ListType)]
-        else:
-            structs = (one for one in kinds if isinstance(one, msgspec.inspect.StructType))
-            found = [each.type for one in structs for each in one.fields if each.encode_name == step]
-        kinds = [each for one in found for each in _members(one)]
+def _parts(model: type, field: str) -> list[Any]:
+    """Return the types of msgspec at a place in a body, outer ones first."""
+    kinds = list(_nested(msgspec.inspect.type_info(model)))
+    for name in re.findall(r"[A-Za-z_]+", field):
+        found = [one for one in kinds if isinstance(one, msgspec.inspect.Field) and one.encode_name == name]
+        kinds = [part for one in found for part in _nested(one.type)]
     return kinds
 
 
+def _nested(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - of msgspec.inspect
+    yield kind
+    inside = [getattr(kind, name, None) for name in ("type", "item_type")]
+    for part in filter(None, (*inside, *getattr(kind, "types", ()), *getattr(kind, "fields", ()))):
+        yield from _nested(part)
+
+
 def _choices(kinds: list[Any]) -> str:
-    words = ["a number"] if any(isinstance(one, msgspec.inspect.FloatType) for one in kinds) else []
+    words = ["a number"] * any(isinstance(one, msgspec.inspect.FloatType) for one in kinds)
     words += [f'"{value}"' for one in kinds for value in getattr(one, "values", ())]
-    words += ["null"] if any(isinstance(one, msgspec.inspect.NoneType) for one in kinds) else []
-    return _join_words(words) if words else "one of the values in the schema"
+    words += ["null"] * any(isinstance(one, msgspec.inspect.NoneType) for one in kinds)
+    return _join_words(words)
 
 
 def _join_words(words: list[str]) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 import uvicorn
 
 from truearm.errors import InvalidArgument, printable
+from truearm.service.access import Limits, Settings, check_host, trusted_proxies
 from truearm.service.app import LOG, Service, create_app
-from truearm.service.settings import Limits, Settings, check_host, trusted_proxies
 
 _SHUTDOWN_S = 10  # for running requests
 _THREADS = 16

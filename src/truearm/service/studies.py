@@ -11,19 +11,20 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
+
+import msgspec
 
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.events import ISSUED, Event, Noted, Stopped
 from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps
 from truearm.service import models
-from truearm.service.settings import Limits
+from truearm.service.access import Limits
 from truearm.store import (
-    DEFINITION,
     Database,
     Row,
     StoreError,
@@ -32,6 +33,7 @@ from truearm.store import (
     check_chain,
     check_text,
     first_digest,
+    first_row,
     from_text,
     parse_json,
     to_json,
@@ -43,8 +45,7 @@ GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
 _MAX_NAMED = 10  # arms in a message
 _CHUNK_ROWS = 20_000
-
-Answer = TypeVar("Answer")
+_KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
 
 
 class NotFound(ProtocolError):
@@ -72,7 +73,7 @@ class HostedStudy:
         self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
         self.lock = threading.RLock()
         self.is_dropped = False
-        self.live: models.Live | None = None  # what its page showed last
+        self.drawn: tuple[float, models.Live] | None = None  # what its page showed last, and since when
         self._result: tuple[int, Result] | None = None
 
     def catch_up(self, read: Callable[[int, int], list[Row]]) -> None:
@@ -126,6 +127,30 @@ class HostedStudy:
         vars(made).update(vars(self), study=copy(self.study), holders={**self.holders}, given=given)
         return made
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a result: a passive study has one once every arm has a reading."""
+        return all(self.given.values()) if self.passive else self.study.done
+
+    @property
+    def readings(self) -> Mapping[str, Sequence[float | None]]:
+        """Per arm the readings, None for a pull not told."""
+        return self.given if self.passive else self.study.readings
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return per arm the number of pulls and of those told."""
+        return (
+            {arm: (len(told),) * 2 for arm, told in self.given.items()}
+            if self.passive
+            else self.study.log.counts()
+        )
+
+    def total(self) -> tuple[int, int]:
+        """Return the number of pulls and of those told."""
+        if self.passive:
+            return (sum(map(len, self.given.values())),) * 2
+        return self.study.pulls, self.study.pulls - self.study.in_flight
+
     def result(self) -> Result:
         """Return the result; of a study that still runs, as if it were stopped now."""
         if self._result is None or self._result[0] != self.position:
@@ -134,7 +159,9 @@ class HostedStudy:
 
     def _compute_result(self) -> Result:
         if self.passive:
-            return _analyze(self.study.problem, self.given)
+            from truearm.analysis import analyze
+
+            return analyze(self.given, **options_of(self.study.problem), order="rows")
         study = self.study
         if not study.done:
             study = copy(study)
@@ -157,91 +184,55 @@ class Studies:
         if new.id is not None and not re.fullmatch(models.ID, new.id):  # `$` of the schema allows a newline
             msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
             raise InvalidArgument(msg, "id", new.id)
-        text, name = to_json("study", self._define(new)), new.id or secrets.token_hex(8)
+        if len(new.arms) > self.limits.arms:
+            msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
+            raise InvalidArgument(msg, "arms", len(new.arms))
+        text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name) as transaction:
             known = next(iter(transaction.rows(-1, 1)), None)
             if known is None:
-                if transaction.count_studies() >= self.limits.studies:
+                count = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0]
+                if count >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
                     raise Conflict(msg)
-                row = Row(0, DEFINITION, None, None, None, None, text, first_digest(text), None, time.time())
-                transaction.append([row])
+                transaction.append([first_row(text)])
         if known is not None and known.notes != text:
             msg = f"id {name!r} is the name of another study; choose another one"
             raise Conflict(msg, "id", name)
         return models.Created(name, known is None)
 
-    def _define(self, new: models.NewStudy) -> dict[str, Any]:
-        if len(new.arms) > self.limits.arms:
-            msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
-            raise InvalidArgument(msg, "arms", len(new.arms))
-        for arm in new.arms:
-            check_text("arms", arm)
-        study = Study(
-            new.arms,
-            delta=new.delta,
-            contamination=_contamination(new.contamination, rounds=new.rounds),
-            tolerance=new.tolerance,
-            quantile=new.quantile,
-            goal=new.goal,
-            at_least=new.at_least,
-            at_most=new.at_most,
-            between=None if new.between is None else (float(new.between[0]), float(new.between[1])),
-            dependent_arms=new.dependent_arms,
-            rounds=new.rounds,
-            policy=new.policy,
-            max_pulls=new.max_pulls,
-            seed=new.seed,
-        )
-        if new.passive and new.rounds:
-            msg = "passive studies take readings one by one and cannot be in rounds; remove one of the two"
-            raise InvalidArgument(msg, "passive", value=True)
-        service = {"title": check_text("title", new.title), "passive": new.passive, "lease": new.lease}
-        return {**study.definition, "service": service}
-
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
         """Hand out pulls to a worker, first those that it holds."""
         check_text("worker", worker)
         self._check_batch("n", n)
-
-        def work(hosted: HostedStudy, _: object) -> Callable[[], models.Pulls]:
-            pulls = _next_pulls(hosted, worker, n)
-            return lambda: models.Pulls(hosted.study.done, hosted.pending(pulls))
-
-        return self._change(name, worker, work)
+        with self._locked(name) as hosted:
+            with self._change(hosted, worker):
+                pulls = _next_pulls(hosted, worker, n)
+            return models.Pulls(hosted.study.done, hosted.pending(pulls))
 
     def tell(self, name: str, readings: list[models.PullReading], worker: str | None = None) -> models.Outcomes:
         """Record readings one by one: a refused one does not stop the others."""
         self._check_batch("readings", len(readings))
-
-        def work(hosted: HostedStudy, events: list[Event]) -> Callable[[], models.Outcomes]:
+        with self._locked(name) as hosted, self._change(hosted, worker) as events:
             outcomes = [_tell(hosted.study, reading, events) for reading in readings]
-            return lambda: models.Outcomes(hosted.study.done, outcomes)
-
-        return self._change(name, worker, work)
+        return models.Outcomes(hosted.study.done, outcomes)
 
     def release(
         self, name: str, tickets: list[int], worker: str | None = None, *, of_others: bool = False
     ) -> models.Outcomes:
         """Take back pulls that were never started; those that another worker holds only if `of_others`."""
         self._check_batch("tickets", len(tickets))
-
-        def work(hosted: HostedStudy, _: object) -> Callable[[], models.Outcomes]:
+        with self._locked(name) as hosted, self._change(hosted, worker):
             outcomes = [_release(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
-            return lambda: models.Outcomes(hosted.study.done, outcomes)
-
-        return self._change(name, worker, work)
+        return models.Outcomes(hosted.study.done, outcomes)
 
     def stop(self, name: str) -> models.Pulls:
         """End a study with what is known so far."""
-
-        def work(hosted: HostedStudy, events: list[Event]) -> Callable[[], models.Pulls]:
+        with self._locked(name) as hosted, self._change(hosted, None) as events:
             if not hosted.study.done:
                 events.append(Stopped())
                 hosted.study.stop()
-            return lambda: models.Pulls(True, [])
-
-        return self._change(name, None, work)
+        return models.Pulls(True, [])
 
     def give(self, name: str, key: str, readings: list[models.ArmReading]) -> models.Added:
         """Add readings to a passive study, once for each key."""
@@ -253,8 +244,8 @@ class Studies:
                 raise Conflict(msg, "study", name)
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
             with self._writing(hosted) as transaction:
-                if (known := transaction.rows_before_key(key, len(texts))) is not None:
-                    _check_same(key, known, texts)
+                if known := transaction.execute(_KEY, (name, key)).fetchone():
+                    _check_same(key, transaction.rows(known[0] - len(texts) - 2, len(texts) + 1), texts)
                     return models.Added(0, hosted.position)
                 rows = chain(texts, hosted.position, hosted.digest)
                 rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
@@ -274,31 +265,24 @@ class Studies:
                 raise
             yield hosted
 
-    def _change(
-        self,
-        name: str,
-        worker: str | None,
-        work: Callable[[HostedStudy, list[Event]], Callable[[], Answer]],
-    ) -> Answer:
-        """Run `work`, commit the events that it causes, and return its answer."""
-        with self._locked(name) as hosted:
-            events: list[Event] = []
-            with self._writing(hosted, events) as transaction:
-                if hosted.passive:
-                    msg = f"study {name!r} is passive and hands out no pulls; send its readings to /readings"
-                    raise Conflict(msg, "study", name)
-                hosted.study.log_to(events.extend)
-                try:
-                    answer = work(hosted, events)
-                finally:
-                    hosted.study.log_to(None)
-                if rows := chain(map(to_text, events), hosted.position, hosted.digest, worker):
-                    transaction.append(rows)
-            hosted.mark(rows)
-            answered = answer()
+    @contextmanager
+    def _change(self, hosted: HostedStudy, worker: str | None) -> Iterator[list[Event]]:
+        """Commit the events that happen to a study inside this block."""
+        events: list[Event] = []
+        with self._writing(hosted, events) as transaction:
+            if hosted.passive:
+                msg = f"study {hosted.name!r} is passive and hands out no pulls; send its readings to /readings"
+                raise Conflict(msg, "study", hosted.name)
+            hosted.study.log_to(events.extend)
+            try:
+                yield events
+            finally:
+                hosted.study.log_to(None)
+            rows = chain(map(to_text, events), hosted.position, hosted.digest, worker)
+            transaction.append(rows)
+        hosted.mark(rows)
         if rows:
-            self._notify(name)
-        return answered
+            self._notify(hosted.name)
 
     @contextmanager
     def _writing(self, hosted: HostedStudy, events: list[Event] | None = None) -> Iterator[Transaction]:
@@ -353,6 +337,30 @@ class Studies:
         if size > self.limits.batch:
             msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
             raise InvalidArgument(msg, field, size)
+
+
+def define(new: models.NewStudy) -> dict[str, Any]:
+    """Return the definition of a study."""
+    for arm in new.arms:
+        check_text("arms", arm)
+    options = msgspec.structs.asdict(new)
+    service = {name: options.pop(name) for name in ("title", "passive", "lease")}
+    check_text("title", new.title)
+    options["contamination"] = _contamination(new.contamination, rounds=new.rounds)
+    options["between"] = None if new.between is None else tuple(map(float, new.between))
+    del options["id"]
+    study = Study(**options)
+    if new.passive and new.rounds:
+        msg = "passive studies take readings one by one and cannot be in rounds; remove one of the two"
+        raise InvalidArgument(msg, "passive", value=True)
+    return {**study.definition, "service": service}
+
+
+def options_of(problem: Problem) -> dict[str, Any]:
+    """Return the arguments of a problem, those that a server takes."""
+    names = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "between", "dependent_arms")
+    is_share = problem.at_least is not None or problem.at_most is not None
+    return {name: getattr(problem, name) for name in names} | {"goal": None if is_share else problem.goal}
 
 
 def _contamination(given: float | models.Bound | str | None, *, rounds: bool) -> Contamination | None:
@@ -433,22 +441,3 @@ def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
     if first.kind == GIVEN or [list(row[1:7]) for row in rows] != texts:
         msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
         raise Conflict(msg, "key", key)
-
-
-def _analyze(problem: Problem, given: dict[str, list[float]]) -> Result:
-    from truearm.analysis import analyze
-
-    shares = problem.at_least is not None or problem.at_most is not None
-    return analyze(
-        given,
-        delta=problem.delta,
-        contamination=problem.contamination,
-        tolerance=problem.tolerance,
-        quantile=problem.quantile,
-        goal=None if shares else "min" if problem.goal == "min" else "max",
-        at_least=problem.at_least,
-        at_most=problem.at_most,
-        between=problem.between,
-        dependent_arms=problem.dependent_arms,
-        order="rows",
-    )

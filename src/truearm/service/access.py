@@ -1,0 +1,177 @@
+"""Who may do what: settings and limits of a server, and bearer tokens with roles.
+
+A token is printed once, when it is created, and stored as a digest; its secret has 256 random bits, so a plain
+digest is enough.
+"""
+
+import hmac
+import re
+import secrets
+import time
+from functools import lru_cache
+from hashlib import sha256
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+
+import msgspec
+
+from truearm.errors import InvalidArgument
+from truearm.service.models import ID
+from truearm.store import Database
+
+ROLES = ("viewer", "worker", "admin")  # each role includes the previous ones
+_MAX_AGE_S = 2.0  # after which tokens are read from the database again
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of a request, a study and a client."""
+
+    body: int = 1_000_000  # bytes: a full batch with notes
+    batch: int = 1000  # readings or pulls in one request
+    arms: int = 500
+    studies: int = 10_000
+    rate: float = 200.0  # requests per second of one address, with bursts of twice as many
+    streams: int = 200  # clients that follow events, per process
+    idle: int = 100  # connections of one address that wait for a request
+    patience: float = 10.0  # seconds in which the head and the body of a request must arrive
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server listens and what it serves."""
+
+    database: str = "truearm.db"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    proxy: str | None = None
+    """Addresses or networks of reverse proxies, separated by commas, whose X-Forwarded-For is trusted."""
+    limits: Limits = Limits()
+
+
+@lru_cache(1000)
+def is_loopback(host: str) -> bool:
+    """Return True if only this machine can reach an address."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@lru_cache(1000)
+def client_network(address: str) -> str:
+    """Return the address of a client, in IPv6 its network: one client has a whole /64."""
+    try:
+        found = IPv6Address(address)
+    except ValueError:
+        return address
+    return str(found.ipv4_mapped or IPv6Network((int(found), 64), strict=False))
+
+
+def trusted_proxies(proxy: str) -> str:
+    """Return all forms in which the addresses of proxies may arrive."""
+    found: list[str] = []
+    for text in map(str.strip, proxy.split(",")):
+        try:
+            known = ip_network(text)
+        except ValueError as error:
+            msg = (
+                "proxy must be an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several with commas, "
+                f"but got {text!r:.80} ({error})"
+            )
+            raise InvalidArgument(msg) from None
+        found.append(str(known))
+        if isinstance(known, IPv4Network):  # as a server that listens on :: sees it
+            found.append(f"::ffff:{known.network_address}/{96 + known.prefixlen}")
+    return ",".join(found)
+
+
+def check_host(host: str, *, tokens: int) -> None:
+    """Refuse to listen for other machines while no token is needed."""
+    if not host:
+        msg = "host must be an address or a name, but got ''; remove it to serve this machine only"
+        raise InvalidArgument(msg)
+    if not tokens and not is_loopback(host):
+        msg = (
+            f"host {host!r} can be reached from other machines, and this database has no token; create one first "
+            "with --new-token admin, or serve 127.0.0.1"
+        )
+        raise InvalidArgument(msg)
+
+
+class Grant(NamedTuple):
+    """What a token allows: a role, in all studies or in one."""
+
+    role: str
+    study: str | None
+    name: str = ""
+
+    def allows(self, role: str, study: str | None) -> bool:
+        """Return True if this is enough for a role in a study; None is a request that concerns no single study."""
+        return ROLES.index(self.role) >= ROLES.index(role) and self.study in (None, study)
+
+
+def create_token(database: Database, role: str, study: str | None = None) -> str:
+    """Create a token and return it; it cannot be read again."""
+    if role not in ROLES:
+        msg = (
+            f"role must be one of {', '.join(ROLES)}, but got {role!r}; "
+            "a machine that measures is a worker, and an admin creates studies"
+        )
+        raise InvalidArgument(msg)
+    if study is not None and not re.fullmatch(ID, study):
+        msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
+        raise InvalidArgument(msg)
+    name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
+    with database.write("") as transaction:
+        transaction.execute(statement, (name, _digest(secret), role, study, time.time()))
+    return f"ta_{name}_{secret}"
+
+
+def remove_token(database: Database, name: str) -> bool:
+    """Delete a token; return False if there was none."""
+    with database.write("") as transaction:
+        return bool(transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)).rowcount)
+
+
+def list_tokens(database: Database) -> list[tuple[str, bytes, str, str | None]]:
+    """Return name, digest, role and study of all tokens."""
+    return database.execute("SELECT id, digest, role, study FROM truearm_token ORDER BY at")
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(b"truearm token\0" + secret.encode(errors="surrogateescape")).digest()
+
+
+class Tokens:
+    """The tokens of a database, read again every two seconds so that a removed one soon stops working.
+
+    If `required`, requests need a token even if there is none; once one exists they do in any case.
+    """
+
+    def __init__(self, database: Database, *, required: bool = False) -> None:
+        self._database, self.required = database, required
+        self._read_at = -1e9
+        self._known: dict[str, tuple[bytes, Grant]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether they were read recently."""
+        return time.monotonic() - self._read_at <= _MAX_AGE_S
+
+    def read(self) -> None:
+        """Read them from the database."""
+        rows = list_tokens(self._database)
+        self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study in rows}
+        self.required = self.required or bool(rows)
+        self._read_at = time.monotonic()
+
+    def grant(self, token: str | None) -> Grant | None:
+        """Return what a token allows, None if nothing; without tokens, on loopback only, everything is allowed."""
+        if not self.required:
+            return Grant("admin", None, "open")
+        name, _, secret = (token or "").removeprefix("ta_").partition("_")
+        digest, grant = self._known.get(name, (b"\0" * 32, None))
+        return grant if hmac.compare_digest(digest, _digest(secret)) else None

@@ -1,0 +1,188 @@
+"""A hosted study as what a server sends: its state, its line in a list, its page, its log, and its readings."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Raw
+
+from truearm.claims.certificate import Status
+from truearm.claims.result import Result
+from truearm.report.export import cell, document
+from truearm.report.numbers import count, name_of, names
+from truearm.report.pages import parts
+from truearm.report.words import PLAIN
+from truearm.service import models
+from truearm.service.problems import Refused
+from truearm.service.studies import GIVEN, HostedStudy
+from truearm.store import Database, Row
+
+_MAX_NAMED = 3  # arms
+_TABLE = ("ticket", "arm", "draw", "value", "worker", "at")
+_PART_ROWS = 5000
+_READINGS = (  # in order of issue; the first condition is that of an index
+    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
+    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
+    "AND issued.kind IN ('issued', 'counted') WHERE told.study = %s AND told.kind IN ('told', 'released') "
+    "AND told.kind = 'told' AND told.ticket > %s AND told.position <= %s ORDER BY told.ticket LIMIT %s"
+)
+Reading = tuple[int | None, str | None, int | None, float, str | None, float]
+"""The columns of `_TABLE`."""
+
+
+def state(hosted: HostedStudy) -> models.State:
+    """Return the state of a study."""
+    study, standing = hosted.study, hosted.study.standing
+    result = hosted.result() if hosted.is_known else None
+    arms = []
+    for arm, (pulls, told) in hosted.counts().items():
+        candidate = arm in (result.candidates if result is not None else standing.alive)
+        shown = arm != standing.leader and not hosted.passive
+        against = _finite(standing.against.get(arm)) if shown else None
+        share = _finite(standing.share(arm)) if shown else None
+        arms.append(models.Standing(arm, pulls, told, candidate, against, share))
+    return models.State(
+        id=hosted.name,
+        title=hosted.title,
+        began=hosted.began,
+        position=hosted.position,
+        head=hosted.digest.hex(),
+        passive=hosted.passive,
+        definition=hosted.definition,
+        done=study.done,
+        leader=standing.leader if result is None else result.leader,
+        candidates=list(standing.alive if result is None else result.candidates),
+        pulls=sum(arm.pulls for arm in arms),
+        arms=arms,
+        log_threshold=_finite(standing.log_threshold),
+        out=hosted.pending(study.out),
+        result=None if result is None else document(result, {}),
+    )
+
+
+def summary(hosted: HostedStudy) -> models.Summary:
+    """Return the line of a study in a list."""
+    study, (pulls, told) = hosted.study, hosted.total()
+    result = hosted.result() if told and hosted.is_known else None  # an only arm is done before its first pull
+    leader = study.standing.leader if told else None
+    return models.Summary(
+        id=hosted.name,
+        title=hosted.title,
+        began=hosted.began,
+        arms=len(study.problem.arms),
+        pulls=pulls,
+        out=study.in_flight,
+        done=study.done,
+        status=_status(hosted, result),
+        best=None if result is None else result.best,
+        leader=leader if result is None else result.leader,
+    )
+
+
+def live(hosted: HostedStudy) -> models.Live:
+    """Return what the page of a study shows; of one that still runs, as if it were stopped now."""
+    study, arms, (pulls, told) = hosted.study, hosted.study.problem.arms, hosted.total()
+    done, status, sections, picture = study.done, None, "", dict[str, Any]()
+    if not told or (hosted.passive and not hosted.is_known):
+        answer = "Ended without a reading" if study.done and len(arms) > 1 else "No reading yet"
+        answer = "Some arms have no reading yet" if told else answer
+        words = f"Comparing {names(arms)}." if len(arms) > 1 else ""
+    else:
+        done, result = study.done or hosted.passive, hosted.result()
+        ended = study.done and result.status is Status.EXHAUSTED
+        title, voice = ("Ended without a decision", PLAIN._replace(ended=True)) if ended else (None, PLAIN)
+        found = parts(result, hosted.readings, certificate=done, title=title, voice=voice)
+        # the pages of the service allow no inline styles: their script sets them
+        sections, picture = found.sections.replace(' style="', ' data-style="'), found.picture
+        answer, words = (found.title, found.summary) if done else (_so_far(hosted), "")
+        status = _status(hosted, result) if done else None
+    return models.Live(
+        position=hosted.position,
+        done=done,
+        passive=hosted.passive,
+        status=status,
+        title=hosted.title,
+        answer=answer,
+        summary=words,
+        pulls=pulls,
+        out=hosted.pending(study.out),
+        sections=sections,
+        picture=picture,
+    )
+
+
+def _status(hosted: HostedStudy, result: Result | None) -> str | None:
+    """Return the status of a study, None while it runs, as a passive one does until it is decided."""
+    if result is None or (hosted.passive and result.status is Status.EXHAUSTED):
+        return None
+    return result.status.value
+
+
+def _so_far(hosted: HostedStudy) -> str:
+    standing = hosted.study.standing
+    if standing.leader is None:
+        return "Too early to tell"
+    left = [arm for arm in standing.alive if arm != standing.leader]
+    others = names(left) if len(left) <= _MAX_NAMED else f"{count(len(left))} others"
+    return f"{name_of(standing.leader)} leads; {others} may still be better"
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def log_entry(row: Row) -> models.Logged:
+    """Return a row of the log as a server sends it."""
+    notes = None if row.notes is None else Raw(row.notes.encode())  # byte for byte, for the digest
+    return models.Logged(*row[:6], notes, row.digest.hex(), *row[8:])
+
+
+def readings(database: Database, study: str, upto: int, *, passive: bool) -> Iterator[list[Reading]]:
+    """Iterate over parts of the readings up to a position in the log, in order of issue.
+
+    In order of arrival the quick ones would come first, and no order of readings may depend on their values.
+    """
+    for part in _passive(database, study, upto) if passive else _active(database, study, upto):
+        yield [(ticket, arm, draw, float(value or "nan"), *rest) for ticket, arm, draw, value, *rest in part]
+
+
+def _active(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
+    ticket = -1
+    while rows := database.execute(_READINGS, (study, ticket, upto, _PART_ROWS)):
+        yield rows
+        ticket = rows[-1][0]
+
+
+def _passive(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
+    position = 0
+    while rows := [row for row in database.rows(study, position, _PART_ROWS) if row.position <= upto]:
+        yield [(*row[2:6], row.worker, row.at) for row in rows if row.kind == GIVEN]
+        position = rows[-1].position
+
+
+def as_csv(found: Iterable[list[Reading]]) -> Iterator[bytes]:
+    """Iterate over parts of a CSV in which no cell starts a formula."""
+    yield (",".join(_TABLE) + "\n").encode()
+    for part in found:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([cell(one) for one in row] for row in part)
+        yield text.getvalue().encode()
+
+
+def as_parquet(found: Iterable[list[Reading]]) -> Iterator[bytes]:
+    """Return a Parquet file as one part."""
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        msg = "Parquet needs pyarrow; install pyarrow on the server, or request readings.csv"
+        raise Refused(501, "Not implemented", msg) from None
+    kinds = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.string(), pa.float64())
+    file, schema = pa.BufferOutputStream(), pa.schema(list(zip(_TABLE, kinds, strict=True)))
+    with pq.ParquetWriter(file, schema) as writer:
+        for part in found:
+            columns = list(zip(*part, strict=True)) or [()] * len(_TABLE)
+            writer.write_table(pa.table([list(column) for column in columns], schema=schema))
+    yield file.getvalue().to_pybytes()
