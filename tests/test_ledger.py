@@ -139,6 +139,7 @@ def ledger_with_gates(path, **settings):
 
 def edit(path, statement, *values):
     with sqlite3.connect(path) as file:
+        file.execute("PRAGMA synchronous = OFF")
         file.execute("DROP TRIGGER IF EXISTS truearm_no_update")
         file.execute("DROP TRIGGER IF EXISTS truearm_no_delete")
         file.execute(statement, values)
@@ -217,28 +218,28 @@ def test_several_processes_and_threads_share_one_ledger(tmp_path):
         "import sys, random, truearm as ta\n"
         "from concurrent.futures import ThreadPoolExecutor\n"
         "draw = random.Random(sys.argv[2])\n"
-        "with ta.Ledger(sys.argv[1], expected=24) as ledger, ThreadPoolExecutor(2) as pool:\n"
+        "with ta.Ledger(sys.argv[1], expected=8) as ledger, ThreadPoolExecutor(2) as pool:\n"
         "    pull, base = (lambda: draw.gauss(7, 1)), (lambda: draw.gauss(10, 1))\n"
-        "    names = [f'{sys.argv[2]}-{i}' for i in range(8)]\n"
+        "    names = [f'{sys.argv[2]}-{i}' for i in range(4)]\n"
         "    list(pool.map(lambda name: ledger.accept(name, pull, base, goal='min'), names))\n"
     )
     path = tmp_path / "loop.db"
-    running = [subprocess.Popen([sys.executable, "-c", code, path, str(i)], env=os.environ) for i in range(3)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0, 0]
+    running = [subprocess.Popen([sys.executable, "-c", code, path, str(i)], env=os.environ) for i in range(2)]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
     gates = verify_ledger(path)
-    assert [gate.number for gate in gates] == [*range(1, 25)]
-    assert {gate.name for gate in gates} == {f"{i}-{j}" for i in range(3) for j in range(8)}
+    assert [gate.number for gate in gates] == [*range(1, 9)]
+    assert {gate.name for gate in gates} == {f"{i}-{j}" for i in range(2) for j in range(4)}
     assert all(gate.accepted for gate in gates)
-    assert gates[-1].level > gates[0].level == pytest.approx(0.05 / 48)
+    assert gates[-1].level > gates[0].level == pytest.approx(0.05 / 16)
 
 
 def test_hundreds_of_gates_are_read_row_by_row(tmp_path):
     path = tmp_path / "loop.db"
-    with ta.Ledger(path, expected=300) as ledger:
-        for number in range(300):
+    with ta.Ledger(path, expected=150) as ledger:
+        for number in range(150):
             gate = ledger.open(f"try-{number}")
-        assert (gate.number, ledger.spent) == (300, pytest.approx(0.025))
-    assert len(verify_ledger(path)) == 300
+        assert (gate.number, ledger.spent) == (150, pytest.approx(0.025))
+    assert len(verify_ledger(path)) == 150
 
 
 QUICK, SLOW = "sh -c 'sleep 0.001'", "sh -c 'sleep 0.02'"
@@ -368,19 +369,3 @@ def test_verify_recomputes_a_ledger(tmp_path):
     edit(path, "UPDATE truearm_event SET value = '9' WHERE position = 3")
     assert truearm("verify", path).returncode == 1
     assert "was changed" in truearm("ledger", path).stderr
-
-
-@pytest.mark.statistical
-def test_useless_proposals_are_rarely_accepted(tmp_path):
-    # a proposer that repeats what looked good; more than 10 of 20 loops have a chance of 0.1% at delta = 20%, and
-    # a gate at 20% per decision accepts in nearly all loops
-    named = 0
-    for loop in range(20):
-        draw = random.Random(loop)
-        with ta.Ledger(tmp_path / f"{loop}.db", delta=0.2, error_rate="any", expected=10) as ledger:
-            for number in range(10):
-                pull = partial(draw.gauss, 0, 1)
-                if ledger.accept(f"{number}", pull, pull, max_pulls=40).accepted:
-                    named += 1
-                    break
-    assert named <= 10

@@ -695,7 +695,8 @@ def ledger_page(account: Account, name: str) -> str:
         rows = ledger_rows(account)
         chart = {"graph": graph, "drawn": Markup(graph.drawn), "ruler": _ruler(graph.across), "rows": rows}
     sections = _render("sections.html", ledger=chart)
-    found = Parts(f"{name}: {words.ledger_headline(account)}", "\n".join(words.ledger(account)), sections, {})
+    summary = "\n".join(words.ledger(account)[1:])  # the first line is the title
+    found = Parts(f"{name}: {words.ledger_headline(account)}", summary, sections, {})
     return _assemble(found, ledger_document(account))
 
 
