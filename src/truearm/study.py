@@ -158,10 +158,8 @@ class Study:
                 by, options = policies.definition_of(self.policy)
             except InvalidArgument:
                 by, options = None, {}
-            origin, readings = (
-                Origin(by, options, self.max_pulls, self.seed, self._decision.overlapping),
-                self._final,
-            )
+            readings = self._final
+            origin = Origin(by, options, self.max_pulls, self.seed, self._decision.overlapping)
             found = certify(self.problem, readings, verdict, noticed=self._decision.noticed, origin=origin)
             conditions = {"order": self._order_basis} if self.problem.is_blind else None
             self._result = replace(check_support(found, readings), readings=readings, conditions=conditions)

@@ -40,7 +40,6 @@ Engine = Literal["auto", "compiled", "python"]
 _FIRST = 512  # readings of an arm drawn at once at first, which takes microseconds; then the tape doubles
 _BLOCK = 8  # least replications per task: short enough to share, long enough to be worth sending
 _TASKS = 64  # about this many tasks where there are more replications
-_STATUSES = tuple(Status)
 
 
 class Run(NamedTuple):
