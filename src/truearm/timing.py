@@ -32,7 +32,7 @@ def time(
 
     Every reading comes from a fresh process, with its own hash seed and place in memory, if all codes are
     statements or functions that such a process can import. Otherwise all are timed in this process, and the result
-    says so. For one code alone the result has its median and an interval for the true one.
+    tells you. For one code alone the result has its median and an interval for the true one.
 
     Parameters
     ----------

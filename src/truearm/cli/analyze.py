@@ -65,7 +65,7 @@ def analyze_command(
     verbose: bool,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
-    """Find the best arm in a file of readings, some of which may be wrong.
+    """Find the best arm in a file of readings, even if some of them are wrong.
 
     \b
     truearm analyze data.csv --arm variant --value revenue

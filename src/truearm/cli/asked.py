@@ -32,7 +32,7 @@ from truearm.policies.toptwo import START
 from truearm.problem import Handicap, Problem, Tolerance
 from truearm.report.numbers import plural
 
-DEFAULT_LIMIT_S = 180.0  # of a race without limits of its own
+DEFAULT_LIMIT_S = 180.0  # of a race without -r, -M and --max-time
 DEFAULT_RUNS_PER_BUILD = 5
 _FIXED_STREAMS = ("null", "pipe", "inherit")
 
@@ -303,7 +303,7 @@ def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
 
 
 def check_name(name: str | None, setting: Setting) -> str | None:
-    """Return the name of a command of the race; raise if there is none of that name."""
+    """Return the name of a command of the race; raise if the race has no such command."""
     if name is not None and name not in setting.arms:
         arms = ", ".join(map(repr, setting.arms))
         msg = f"{name!r} is not in this race; its commands are called {arms} (-n names them)"

@@ -149,7 +149,7 @@ def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None, gate
 
 
 def write_exports(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
-    """Write every file that was asked for; one that cannot be written does not hold back the others."""
+    """Write every file that was asked for; a failure of one does not affect the others."""
     exports = Exports()
     for name, path in asked.exports.items():
         text = makers[name]().rstrip("\n")

@@ -74,7 +74,7 @@ def plan_command(
     plot: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `plan`
 ) -> None:
-    """Tell before sampling whether arms can be told apart, and how many pulls it will take.
+    """Estimate, before sampling, whether arms can be told apart and how many pulls it will take.
 
     \b
     truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05

@@ -72,7 +72,7 @@ def _plain(word: str) -> str:
     "revisions",
     multiple=True,
     metavar="REV",
-    help="Run the one command in this revision of the git repository, in a worktree of its own; repeatable. "
+    help="Run the one command in this revision of the git repository, in its own worktree; repeatable. "
     ". is the working tree as it is; {rev} and {dir} in the command are its name and folder.",
 )
 @click.option("--build", metavar="CMD", help="Run once in each revision before the race; kept in a cache.")
@@ -112,7 +112,7 @@ def _plain(word: str) -> str:
 @click.option(
     "--quantile",
     type=options.QUANTILE,
-    help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead "
+    help="Compare this quantile of each command (0.5 is the median, 0.95 the 95th percentile) instead "
     "of which wins more rounds side by side.",
 )
 @options.shared("at_least", "at_most", "delta", "race_contamination", "time_tolerance")
@@ -241,7 +241,7 @@ def _plain(word: str) -> str:
 @click.option("--strict", is_flag=True, help="Exit with 4 also after an alarm.")
 @click.pass_context
 def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - the attributes of `Asked`
-    """Find out which command is best: rounds side by side, until it is known, with an error probability.
+    """Find the best command: run all of them in rounds, side by side, until the winner is certain.
 
     \b
     truearm race 'gzip -kf data' 'zstd -kf data'          which is faster?
@@ -259,9 +259,9 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --ledger loop.db --base old -n old './old' -n new './new'   accept new? (docs/ledger.md)
     truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
 
-    A round runs every command that is left once, in random order: a load that changes meets all of them alike.
-    Load that treats the commands alike does not spoil the answer (--contamination). Commands run
-    without a shell unless one of them uses shell syntax; then all run through the same shell.
+    A round runs every command that is left once, in random order, so a changing load affects all of them alike
+    and does not spoil the answer (--contamination). Commands run without a shell unless one of them uses shell
+    syntax; then all run through the same shell.
 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful. With --ledger:
     0 accepted; 1 certified not better; 3 the budget ended, not accepted; 4 doubtful, not accepted.

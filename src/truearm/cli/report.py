@@ -38,7 +38,7 @@ def report_command(
     truearm report run.db --export-html report.html
     truearm report run.db --json
 
-    Pulls that are out count at their worst. Nothing is written to the study.
+    Pulls without a reading count at their worst. Nothing is written to the study.
     """  # noqa: D301 - click wants the control character
     if as_json + as_markdown + as_csv + (html is not None) > 1:
         msg = "choose one of --json, --markdown, --csv and --export-html"
@@ -62,11 +62,11 @@ def report_command(
             unit = unit_for(metric or "stdout", result.arms, target=study.problem.target)
             write(html, html_page(result, study.readings, unit, metric, gate))
             return
-        click.echo(_reported(saved, result, gate, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+        click.echo(_text(saved, result, gate, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
         sys.exit(exit_code(result, gate=gate))
 
 
-def _reported(
+def _text(
     saved: Saved, result: Result, gate: Gate | None, *, as_json: bool, as_markdown: bool, as_csv: bool
 ) -> str:
     tapes = saved.study.readings

@@ -18,7 +18,7 @@ HOOKS = ("setup", "prepare", "conclude", "cleanup")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The commands of a race, started share_shell, and everything around them that is the same in every round."""
+    """The commands of a race, and everything around them that is the same in every round."""
 
     commands: tuple[Command, ...]
     metric: str = "wall"
