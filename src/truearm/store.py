@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import TOLD, Event, Reading, from_row, padded, to_row
+from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
 from truearm.problem import check_positive
 from truearm.study import Study
 
@@ -121,7 +121,7 @@ def check_chain(rows: Iterable[Row], position: int, digest: bytes, where: str) -
     """Raise `VerificationError` at the first row that does not continue the chain."""
     for expected, row in enumerate(rows, position + 1):
         digest = _next_digest(digest, row[0], row[1:7])
-        if row.digest != digest or row[0] != expected:
+        if row[7] != digest or row[0] != expected:
             msg = f"{where}: event {row[0]} was changed after it was written; {_RESTORE}"
             raise VerificationError(msg)
 
@@ -136,10 +136,13 @@ def to_text(event: Event) -> list[Any]:
 
 def from_text(columns: Sequence[Any]) -> Event:
     """Return the event of its columns."""
-    kind, ticket, arm, _, value, notes = columns
-    if kind == TOLD and notes is None and type(ticket) is int and type(arm) is str and type(value) is str:
-        with suppress(ValueError):  # the most frequent kind first
-            return Reading(ticket, arm, float(value))
+    kind, ticket, arm, draw, value, notes = columns
+    if notes is None and type(ticket) is int and type(arm) is str:  # the two most frequent kinds first
+        if kind == ISSUED and type(draw) is int:
+            return Issued(ticket, arm, draw)
+        if kind == TOLD and type(value) is str:
+            with suppress(ValueError):
+                return Reading(ticket, arm, float(value))
     return from_row([*columns[:5], None if notes is None else parse_json(notes)])
 
 

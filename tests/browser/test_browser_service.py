@@ -287,7 +287,7 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
     with opened(browser, f"{server.url}/s/nowhere") as page:
         page.wait_for_selector("h1:has-text('There is no such study')")
         assert page.inner_text("#notice") == "Check the address, or choose one of the studies."
-        assert not page.is_visible(".doors")
+        assert not page.is_visible(".actions")
     begun(server, "unasked", passive=True)
     with opened(browser, f"{server.url}/s/unasked/next", **PHONE) as page:
         page.fill("#worker", "fay")
@@ -586,8 +586,8 @@ def test_words_stand_in_the_middle_of_their_buttons(browser, server):
     told(server, "buttons", 1)
     for more in (PHONE, {}):
         with opened(browser, url, **more) as page:
-            page.wait_for_selector(".doors .button:visible")
-            for button in page.locator(".doors .button:visible").all():
+            page.wait_for_selector(".actions .button:visible")
+            for button in page.locator(".actions .button:visible").all():
                 assert button.evaluate(CENTERED) < 2
 
 
@@ -598,7 +598,7 @@ def test_long_names_leave_room_for_the_rest(browser, server):
     told(server, "wordy", 6)
     with opened(browser, url, **PHONE) as page:
         page.wait_for_selector("h1:has-text('may still be better')")
-        assert page.locator(".doors .button").first.bounding_box()["y"] < PHONE["viewport"]["height"]
+        assert page.locator(".actions .button").first.bounding_box()["y"] < PHONE["viewport"]["height"]
 
 
 def test_a_list_that_renews_itself_leaves_the_focus(browser, server):

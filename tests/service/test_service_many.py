@@ -103,11 +103,11 @@ def test_two_servers_and_eight_workers_make_one_study(database):
     assert replayed.result.to_dict() == {key: results[0][key] for key in replayed.result.to_dict()}
 
 
-def test_four_processes_share_one_file(tmp_path):
+def test_three_processes_share_one_file(tmp_path):
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Server(tmp_path / "s.db", "--rate", "100000")) for _ in range(4)]
+        servers = [stack.enter_context(Server(tmp_path / "s.db", "--rate", "100000")) for _ in range(3)]
         Client(servers[0].url, "many", ["A", "B"], contamination=0.2).close()
-        workers = [Worker(server.url, "many", seed, most=60) for seed, server in enumerate(servers)]
+        workers = [Worker(server.url, "many", seed, most=30) for seed, server in enumerate(servers)]
         for worker in workers:
             worker.start()
         finished(workers)
@@ -193,29 +193,25 @@ def killed(database, points, seed=0):
         server.__exit__()
 
 
-def test_a_server_that_is_killed_loses_nothing(database):
-    assert killed(database, 2) > 10
+@pytest.mark.parametrize("points", [1, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_server_that_is_killed_loses_nothing(database, points):
+    assert killed(database, points) > 3 * points
 
 
-def test_a_process_that_is_killed_at_many_points_loses_nothing(database):
-    """What lies below HTTP, where processes come and go quickly: 20 of them in seconds."""
+@pytest.mark.parametrize("points", [4, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_process_that_is_killed_at_many_points_loses_nothing(database, points):
+    """What lies below HTTP, where processes come and go quickly."""
     with hosting(database) as host:
         host.create(NewStudy(arms=["A", "B"], id="killed", contamination=0.0))
-    words = [sys.executable, killing.__file__, database, "20"]
+    words = [sys.executable, killing.__file__, database, str(points)]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     tickets = [int(line) for line in done.stdout.split()]
     with hosting(database) as host, host.read("killed") as hosted:
         told = [event for event in hosted.study.events() if isinstance(event, Reading)]
     values = {event.ticket: event.value for event in told}
-    assert len(values) == len(told) >= len(tickets) == len(set(tickets)) > 60
+    assert len(values) == len(told) >= len(tickets) == len(set(tickets)) >= 3 * points
     assert [values.get(ticket) for ticket in tickets] == [killing.value_of(ticket) for ticket in tickets]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1])
-def test_a_server_that_is_killed_a_hundred_times_loses_nothing(database, seed):
-    assert killed(database, 100, seed) > 300
 
 
 def test_a_log_that_was_changed_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-// What all pages share: the reader's token, requests, and what went wrong in words.
+// Shared by all pages: the reader's token, requests, and error messages.
 const KEPT = "truearm-token";
 
 // a link may carry a token behind #, which no server sees; it is taken out of the address at once
@@ -8,7 +8,7 @@ if (given) {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-// where one is, for eyes and screen readers
+// mark the current page, also for screen readers
 for (const link of document.querySelectorAll("nav a:not(.brand)")) {
   if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
 }
@@ -17,7 +17,7 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // what cannot be read is the address of no study
+    return text; // not the address of a study
   }
 }
 
@@ -59,9 +59,9 @@ export function notice(text, fine = false, link = null) {
 const NO_TOKEN = "That is not a token: it has characters that no token has. Copy it again.";
 const isToken = (text) => /^[!-~]*$/.test(text); // others cannot be sent
 let wanted = null; // all requests that need another token wait for the same one
-let seen = false; // something was answered, so that there is something to look at
+let seen = false; // whether a request has succeeded, so that the page has content
 
-// a request that may not be made waits here for a token that may; what was typed on the page stays
+// a refused request waits here for another token; what was typed on the page stays
 function tokenFor(why) {
   $("token-why").textContent = why;
   wanted ??= new Promise((given) => {

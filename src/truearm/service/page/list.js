@@ -2,7 +2,7 @@ import { $, ago, fetched, notice, number, pause, readings, stateOf } from "./com
 
 const SAID = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
 let older = null;
-let all = false; // older ones are shown too: then the list no longer renews itself
+let all = false; // older studies are shown too: the list no longer refreshes itself
 let drawn = ""; // what the list was last drawn from
 
 function said(one) {
@@ -39,7 +39,7 @@ function card(one) {
 async function show(path, add) {
   const page = await fetched(path);
   const now = JSON.stringify(page);
-  if (!add && (all || now === drawn)) return; // older ones came meanwhile, or nothing changed
+  if (!add && (all || now === drawn)) return; // older studies were added, or nothing changed
   const focus = document.activeElement?.getAttribute("href");
   if (add) $("studies").append(...page.studies.map(card));
   else $("studies").replaceChildren(...page.studies.map(card));

@@ -43,7 +43,7 @@ async function estimate() {
   } catch (error) {
     if (error.name === "AbortError") return undefined;
     write(error.message);
-    question = ""; // whatever is typed next asks again
+    question = ""; // the next change requests an estimate again
   }
   return undefined;
 }

@@ -19,7 +19,7 @@ function ended(text, link = "See the result", href = `/s/${encodeURIComponent(st
   $("study").href = href;
 }
 
-// between two pulls the card takes nothing: what is typed then would be of neither
+// between two pulls the card accepts nothing: it would belong to neither
 function hold(pull) {
   ticket = pull;
   $("value").readOnly = pull === null; // a field that is disabled would close the keyboard of a phone
@@ -121,7 +121,7 @@ $("who-form").onsubmit = (event) => {
   if (!name) return;
   localStorage.setItem(KEPT, name);
   if (ticket === null) begin();
-  else only("card"); // what is being measured stays: only who tells it is another
+  else only("card"); // the open pull stays; only the worker's name changes
   greet();
 };
 const greet = () => ($("count").textContent = `You are ${localStorage.getItem(KEPT)}.`);

@@ -4,7 +4,7 @@ const path = `/studies/${encodeURIComponent(study)}`;
 let position = 0;
 let lost = false;
 
-// the slider stays where the reader left it while the picture under it is drawn anew
+// the slider stays where the reader left it when the picture is redrawn
 function chosen() {
   const slider = $("eps");
   const adversary = document.querySelector("input[name=adversary]:checked");
@@ -25,7 +25,7 @@ function write(id, text) {
 }
 
 function draw(live) {
-  document.querySelector(".doors").hidden = false;
+  document.querySelector(".actions").hidden = false;
   document.title = `${live.answer} - ${live.title}`;
   write("title", live.title);
   write("answer", live.answer);
@@ -61,7 +61,7 @@ async function refresh() {
   return live;
 }
 
-// events as they happen; who loses the connection goes on after the last one it has seen
+// follow events; after a lost connection, continue after the last one seen
 async function follow(changed) {
   const answer = await request(`${path}/events`, undefined, undefined, { "Last-Event-ID": String(position) });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
