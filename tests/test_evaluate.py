@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import re
 import signal
@@ -120,6 +121,19 @@ def test_failures_count_at_their_worst_and_are_shown():
 def test_a_score_outside_of_the_range_names_item_and_arm():
     with pytest.raises(ta.InvalidArgument, match=r"score 3 of 'A' on item \d+ is outside of score_range \(0, 1\)"):
         ta.evaluate({"A": lambda _: 3, "B": lambda _: 1}, range(10), progress=False)
+
+
+def test_a_study_of_scores_checks_them_too():
+    study = ta.Study(["A", "B"], rounds=True, score_range=(0, 1), items=20)
+    pull, other = study.ask()
+    with pytest.raises(ta.InvalidArgument, match=r"the score 7 of .* is outside of score_range \(0, 1\)"):
+        study.tell(pull, 7)
+    with pytest.raises(ta.InvalidArgument, match="outside of score_range"):
+        study.tell_arrays({other.arm: [-1]})
+    late = ta.find_best(
+        {"A": lambda: 1.0, "B": lambda: -math.inf}, rounds=True, score_range=(0, 1), items=30, progress=False
+    )
+    assert (late.best, late.status.value) == (None, "indistinguishable")  # a time-out is a missing score
 
 
 @pytest.mark.parametrize(("max_items", "scored"), [(None, 143), (100, 100)])

@@ -150,17 +150,12 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
     """Raise at the first score outside of the range."""
     if problem.score_range is None:
         return
-    low, high = problem.score_range
     if problem.items is not None and problem.items < (size := max(tape.size for tape in tapes.values())):
         msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
         raise InvalidArgument(msg, "of", problem.items)
     for arm, tape in tapes.items():
-        scores = np.asarray(tape, dtype=np.float64)
-        bad = np.flatnonzero((scores < low) | (scores > high))
-        if bad.size:
-            what = f"the score {scores[bad[0]]:g} of {arm!r} on item {bad[0] + 1}"
-            msg = f"{what} is outside of score_range ({low:g}, {high:g})"
-            raise InvalidArgument(msg, "score_range", float(scores[bad[0]]))
+        for item, score in enumerate(np.asarray(tape, dtype=np.float64).tolist(), 1):
+            problem.check_score(score, arm, item)
 
 
 def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:

@@ -27,7 +27,6 @@ from truearm.policies.paired import Paired
 from truearm.problem import (
     Bounded,
     Contamination,
-    Interval,
     Problem,
     ProblemOptions,
     as_number,
@@ -160,7 +159,6 @@ class _Scoring:
         self, arms: Mapping[str, Callable[[Any], float]], items: list[Any], seed: int, study: PureStudy
     ) -> None:
         self._arms, self._items, self._study = arms, items, study
-        self._range = study.problem.score_range or Interval(0.0, 1.0)
         self._order = np.random.default_rng(seed).permutation(len(items))
 
     def score_batch(self, executor: Executor, guard: Uninterrupted, on_error: OnError) -> None:
@@ -200,10 +198,7 @@ class _Scoring:
             return Noted(math.nan, {_FAILURE: why[:_MAX_MESSAGE]})
         what = f"score of {arm!r} on item {place}"
         number = as_number(what, score, "return nan for one that failed", boolean=True)
-        low, high = self._range
-        if not (low <= number <= high or math.isnan(number)):
-            msg = f"the score {number:g} of {arm!r} on item {place} is outside of score_range ({low:g}, {high:g})"
-            raise InvalidArgument(msg, "score_range", number)
+        self._study.problem.check_score(number, arm, place)
         return number
 
     @property

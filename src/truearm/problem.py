@@ -564,6 +564,15 @@ class Problem:
             options["goal"] = "min" if default_goal == "min" and share is None else "max"
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
+    def check_score(self, score: float, arm: str, item: int) -> None:
+        """Raise if a score is outside of the range; NaN is a missing one, and `censored` a time-out."""
+        if self.score_range is None:
+            return
+        low, high = self.score_range
+        if not (low <= score <= high or math.isnan(score) or score == self.censored):
+            msg = f"the score {score:g} of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g})"
+            raise InvalidArgument(msg, "score_range", score)
+
     @property
     def target(self) -> Target:
         """What arms are compared by."""

@@ -217,6 +217,8 @@ class Study:
         ticket, log = self.log.find(pull), self.log
         is_plain = type(value) is float  # the usual case, at the least cost
         number = value if is_plain else log.as_reading(ticket, value)
+        if self.problem.score_range is not None:
+            self.problem.check_score(number, log.name(ticket), log.draws[ticket])
         if log.has_arrived(ticket):
             known = log.values[ticket]
             if number != known and not (math.isnan(number) and math.isnan(known)):
@@ -242,6 +244,10 @@ class Study:
             if numbers.size > tickets.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
                 raise ProtocolError(msg, "readings", arm)
+            for ticket, number in zip(
+                tickets.tolist(), numbers.tolist() if self.problem.score_range else (), strict=False
+            ):
+                self.problem.check_score(number, arm, log.draws[ticket])
             if numbers.size:
                 checked.append((arm, tickets[: numbers.size], numbers))
         if self.log.append is not None and checked:

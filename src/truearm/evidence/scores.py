@@ -73,11 +73,11 @@ class Scores(Target):
         return high - low
 
     def _differences(self, one: Sample, other: Sample) -> Floats:
-        """Return how far one arm was ahead on each item, scaled to [-1, 1]; -1 where a score is missing."""
+        """Return how far one arm was ahead on each item, in [-1, 1]; -1 where a score is missing or timed out."""
         (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
         n = min(mine.size, theirs.size)
         apart = (mine[:n] - theirs[:n]) / self._width
-        return np.where(np.isnan(apart), -1.0, apart)
+        return np.where(np.isfinite(apart), apart, -1.0)
 
     def _null_mean(self, trust: Trust, gap: float) -> float:
         independent = trust.adversary is not Adversary.MALICIOUS
@@ -118,7 +118,8 @@ class Scores(Target):
         return self.problem.items is None  # extensions B1: on a list all adversaries are alike
 
     def looks(self, sample: Sample) -> float:
-        return float(sample.values.mean()) if sample.size else math.nan
+        known = sample.values[np.isfinite(sample.values)]
+        return float(known.mean()) if known.size else math.nan
 
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
         left = [i for i in among if samples[i].size]
@@ -175,5 +176,5 @@ class Scores(Target):
         (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
         n = min(mine.size, theirs.size)
         apart = mine[:n] - theirs[:n]
-        known = apart[~np.isnan(apart)]
+        known = apart[np.isfinite(apart)]
         return float(known.mean()) if known.size else math.nan
