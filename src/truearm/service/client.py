@@ -1,6 +1,6 @@
 """The client of a served study: the same ask and tell, over HTTP.
 
-Every request may be sent twice without harm: a worker that asks again gets the pulls it has, the same reading told
+Every request may be sent twice without harm: a worker that asks again gets the pulls it has, a reading sent
 again changes nothing, and the same study created again is found. So a request that failed is sent again.
 """
 
