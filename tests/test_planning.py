@@ -1,13 +1,16 @@
+import json
 import math
 from itertools import product
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import stats
 
 import truearm as ta
 from truearm import families, lab
 from truearm.bounds.limits import share_limit
+from truearm.cli import main
 from truearm.errors import InvalidArgument
 from truearm.lab.adversaries import worst
 from truearm.lab.simulate import simulate
@@ -263,3 +266,30 @@ def test_a_pilot_gives_the_shares_to_plan_with():
     assert found.shares == pytest.approx((0.6, 0.3))
     with pytest.raises(InvalidArgument, match=r"share=0\.6"):
         plan(at_least=1)
+
+
+@pytest.mark.parametrize(("contamination", "gap"), [("blind", 1.0), (0.05, 1.5)])
+def test_the_expected_pulls_in_rounds_are_what_rounds_take(contamination, gap):
+    """20 studies: their mean is within 40% of the forecast."""
+    found = plan(arms=3, gap=gap, rounds=True, contamination=contamination)
+    totals = []
+    for seed in range(20):
+        rng = np.random.default_rng([8, seed])
+        study = ta.Study(["A", "B", "C"], rounds=True, contamination=contamination, seed=seed)
+        while counts := study.ask_counts():
+            study.tell_arrays({arm: rng.normal(gap * (arm == "A"), 1, n) for arm, n in counts.items()})
+        totals.append(study.result.total)
+    assert np.mean(totals) == pytest.approx(found.clean.expected, rel=0.4)
+    assert found.clean.lower_bound < np.mean(totals)
+    assert all(win == pytest.approx(stats.norm.cdf(gap / math.sqrt(2)), abs=1e-3) for win in found.wins)
+
+
+def test_a_plan_in_rounds_is_blind_by_default():
+    found = plan(arms=2, gap=0.5, rounds=True)
+    assert found.to_dict()["contamination"] == "blind"
+    assert "side by side, in random order (an estimate)" in str(found)
+    assert not found.applicable
+    with pytest.raises(InvalidArgument, match="remove share or rounds"):
+        plan(share=0.6, gap=0.1, rounds=True)
+    done = CliRunner().invoke(main, ["plan", "--rounds", "--arms", "2", "--json"])
+    assert json.loads(done.output)["clean"] == found.to_dict()["clean"]

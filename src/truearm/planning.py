@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 
 from truearm import bounds, families
 from truearm.bounds.limits import Limit, share_limit
+from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, Levels, best_looking
+from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import count_successes
+from truearm.evidence.wins import PRIOR as ROUND_PRIOR
+from truearm.evidence.wins import win_level
 from truearm.families import Law
 from truearm.lab.adversaries import Observed
 from truearm.lab.limits import characteristic_time, is_decidable
@@ -55,6 +59,8 @@ SHARE_NATS = (0.443, 1.299, 1.314, 0.546, 0.478)
 """The same for shares."""
 _USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
+_GRID = 2000  # points of the law of the best arm, for the share of rounds that it wins
+_MAX_ROUNDS = 2**40
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
 _PILOT_DATA, _SHARES = "pilot data", "shares"  # in place of a family
@@ -118,6 +124,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     shares: tuple[float, ...] | None = None
     """The shares planned for, the largest first; None for quantiles."""
+    wins: tuple[float, ...] | None = None
+    """In rounds, the share that the best arm wins against each other one."""
 
     @property
     def identifiable(self) -> bool:
@@ -127,7 +135,7 @@ class Plan:
     @property
     def applicable(self) -> bool:
         """Whether the paper's algorithms apply: for medians, of laws whose regularity is known."""
-        return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5
+        return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5 and self.wins is None
 
     def __str__(self) -> str:
         return " ".join(filter(None, (*_sentences(self), *self.notes)))
@@ -141,7 +149,9 @@ class Plan:
             "gaps": list(self.gaps),
             "family": self.family,
             "delta": self.delta,
-            "contamination": {"eps": c.eps, "adversary": c.adversary.value, "causal": c.causal},
+            "contamination": "blind"
+            if c.blind
+            else {"eps": c.eps, "adversary": c.adversary.value, "causal": c.causal},
             "quantile": self.quantile,
             "tolerance": {"amount": self.tolerance.amount, "relative": self.tolerance.relative},
             "identifiable": self.identifiable,
@@ -154,6 +164,7 @@ class Plan:
             "table": [cell._asdict() for cell in self.table],
             "notes": list(self.notes),
             "shares": None if self.shares is None else list(self.shares),
+            **({} if self.wins is None else {"wins": list(self.wins)}),
         }
 
 
@@ -188,7 +199,7 @@ def plan(
         How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
         one that serves each of them best.
     **options
-        delta, contamination, tolerance, quantile, goal, at_least, at_most and between, as in `Study`. The
+        delta, contamination, tolerance, quantile, goal, at_least, at_most, between and rounds, as in `Study`. The
         tolerance is absolute; at_least and at_most say what a success is in a pilot. Readings of a pilot outside
         of between are removed: they would count as pulls and for no side (extensions E2).
 
@@ -198,9 +209,12 @@ def plan(
     >>> round(found.worst.lower_bound), round(found.promised.lower_bound), round(found.clean.largest_eps, 3)
     (687, 279, 0.197)
     """
-    asked = Problem.of(
-        ("best", "other"), **fix_options(options, rounds=False, regularity=None, dependent_arms=False)
-    )
+    if options.get("rounds"):
+        options.setdefault("contamination", "blind")
+        if share is not None:
+            msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
+            raise InvalidArgument(msg, "share", share)
+    asked = Problem.of(("best", "other"), **fix_options(options, regularity=None, dependent_arms=False))
     if asked.contamination is None:
         msg = "contamination must be a number or a Contamination, but got None; use the share that may be bad"
         raise InvalidArgument(msg, "contamination")
@@ -212,13 +226,15 @@ def plan(
     if asked.between is not None:
         tapes = _remove_outside(tapes, asked)
     smallest = None if tapes is None else min((int((~np.isnan(tape)).sum()) for tape in tapes.values()), default=0)
-    model: _Laws | _Shares
+    model: _Model
     if share is not None or asked.target == "share":
         model, name = _assume_shares(asked, arms, gap, share, tapes), _SHARES
     elif tapes is not None:
         model, name = _pilot_laws(asked, tapes), _PILOT_DATA
     else:
         model, name = _family_laws(asked, arms, gap, family)
+    if asked.rounds and isinstance(model, _Laws):
+        model = _Rounds(model)
     return _plan(asked, model, name, smallest, None if reach is None else check_reach(reach))
 
 
@@ -248,6 +264,9 @@ class _Laws(NamedTuple):
     tolerance: float
     adversary: Adversary
     nats: tuple[float, ...] = NATS
+
+    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
+        return _limit_outlook(self, asked, case, eps)
 
     @property
     def gaps(self) -> tuple[float, ...]:
@@ -294,6 +313,9 @@ class _Shares(NamedTuple):
     adversary: Adversary
     nats: tuple[float, ...] = SHARE_NATS
 
+    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
+        return _limit_outlook(self, asked, case, eps)
+
     @property
     def gaps(self) -> tuple[float, ...]:
         return tuple(self.shares[0] - p for p in self.shares[1:])
@@ -318,6 +340,69 @@ class _Shares(NamedTuple):
             return min(1.0, room / 4 if case == _WORST else room / 2)
         ends = {_CLEAN: room / (1 + self.tolerance), _WORST: room / (2 + room), _SEPARATED: room / (1 + gap)}
         return min(1.0, ends[case])
+
+
+class _Rounds(NamedTuple):
+    """Laws compared side by side: the best one wins a share of the rounds against each other (extensions E1)."""
+
+    laws: _Laws
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        return self.laws.gaps
+
+    def spread(self, factor: float) -> "_Rounds":
+        return _Rounds(self.laws.spread(factor))
+
+    @property
+    def wins(self) -> tuple[float, ...]:
+        """The share of rounds that the best arm wins against each other one, up to the tolerance."""
+        best, *rivals = self.laws.laws
+        x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.laws.tolerance
+        return tuple(float(np.mean(rival.cdf_left(x))) for rival in rivals)
+
+    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
+        """Return what rounds take: all arms left are in each, so the best has as many as its nearest rival."""
+        bar, level = math.log(2 * len(self.gaps) / asked.delta), self._level(eps, case)
+        lost = [1 - win for win in self._seen(eps, case)]
+        if max(lost) >= level:
+            return Outlook(math.inf, math.inf, self._largest_eps(case))
+        rounds = [_rounds_until(share, level, bar) for share in lost]
+        least = [max(0.0, math.log(1 / (2.4 * asked.delta))) / divergence(share, level) for share in lost]
+        bound = 0.0 if asked.tolerance else sum(least) + max(least)
+        return Outlook(bound, sum(rounds) + max(rounds), self._largest_eps(case))
+
+    def _level(self, eps: float, case: _Case) -> float:
+        return win_level(0.0 if case.separated else eps, self.laws.adversary)
+
+    def _seen(self, eps: float, case: _Case) -> list[float]:
+        """Return the shares won as observed: at the worst, a round with a bad reading is lost."""
+        malicious, bad = self.laws.adversary is Adversary.MALICIOUS, eps if case.attacked else 0.0
+        return [win - 2 * bad if malicious else (1 - bad) ** 2 * win for win in self.wins]
+
+    def _largest_eps(self, case: _Case) -> float:
+        def decidable(eps: float) -> bool:
+            return 1 - min(self._seen(eps, case)) < self._level(eps, case)
+
+        return last_true(decidable, 0.0, 0.5, accuracy=1e-6) if decidable(0.0) else 0.0
+
+
+_Model = _Laws | _Shares | _Rounds
+
+
+def _rounds_until(share: float, level: float, log_bar: float) -> int:
+    """Return after how many rounds the evidence reaches a bar if this share of them is in S: an estimate."""
+
+    def is_enough(n: int) -> bool:
+        return bool(log_mixture(round(share * n), n, level, ROUND_PRIOR) >= log_bar)
+
+    low, high = 1, 2
+    while not is_enough(high) and high < _MAX_ROUNDS:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
@@ -412,14 +497,16 @@ def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
     return _laws(asked, (laws[best], *(law for i, law in enumerate(laws) if i != best)))
 
 
-def _plan(asked: Problem, model: _Laws | _Shares, name: str, smallest: int | None, reach: float | None) -> Plan:
+def _plan(asked: Problem, model: _Model, name: str, smallest: int | None, reach: float | None) -> Plan:
     assert asked.contamination is not None
-    papers = _papers(asked, model, reach) if name not in (_PILOT_DATA, _SHARES) else _Papers()
+    papers = _Papers()
+    if name != _PILOT_DATA and isinstance(model, _Laws):
+        papers = _papers(asked, model, reach)
     cells = []
     for factor in _GAPS if min(model.gaps) > 0 else (1.0,):
         spread = model.spread(factor)
         for eps in _EPS:
-            pulls = toptwo_pulls(spread.limit(eps, _CLEAN), asked.delta, model.nats)
+            pulls = spread.outlook(asked, _CLEAN, eps).expected
             cells.append(
                 Forecast(factor * min(model.gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None)
             )
@@ -439,11 +526,15 @@ def _plan(asked: Problem, model: _Laws | _Shares, name: str, smallest: int | Non
         table=tuple(cells),
         notes=tuple(_notes(asked, model, name, smallest, papers)),
         shares=model.shares if isinstance(model, _Shares) else None,
+        wins=model.wins if isinstance(model, _Rounds) else None,
     )
 
 
-def _outlook(model: _Laws | _Shares, asked: Problem, case: _Case) -> Outlook:
-    eps = asked.contamination.eps if asked.contamination else 0.0
+def _outlook(model: _Model, asked: Problem, case: _Case) -> Outlook:
+    return model.outlook(asked, case, asked.contamination.eps if asked.contamination else 0.0)
+
+
+def _limit_outlook(model: _Laws | _Shares, asked: Problem, case: _Case, eps: float) -> Outlook:
     found = model.limit(eps, case)
     bound = 0.0 if asked.tolerance else found.pulls(asked.delta)
     if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
@@ -544,9 +635,7 @@ def _sharp_rounds(k: int, delta: float, wanted: float, regular: Mapping[str, Any
             return n
 
 
-def _notes(
-    asked: Problem, model: _Laws | _Shares, name: str, smallest: int | None, papers: _Papers
-) -> Iterable[str]:
+def _notes(asked: Problem, model: _Model, name: str, smallest: int | None, papers: _Papers) -> Iterable[str]:
     if isinstance(model, _Laws) and not asked.tolerance and min(model.gaps) <= 0:
         yield f"The best arm and another have the same {numbers.quantile_name(asked.quantile)}: neither is better."
     if smallest is not None and smallest < _SMALL_PILOT:
@@ -555,6 +644,8 @@ def _notes(
             f"The pilot is small: an arm has {numbers.count(smallest)} readings, from which a share near one half "
             f"is known only to about {off}; take this plan as a rough guess."
         )
+    if asked.rounds:
+        return
     if name == _PILOT_DATA:
         yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, which data cannot show."
     elif name == _SHARES or asked.level != 0.5:
@@ -576,6 +667,15 @@ def _notes(
 def _sentences(found: Plan) -> list[str]:
     clean, worst, eps = found.clean, found.worst, numbers.percent(found.contamination.eps)
     ends = [numbers.percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
+    if found.wins is not None and clean.decidable:
+        total, rounds = (numbers.count(math.ceil(x)) for x in (clean.expected, clean.expected / found.arms))
+        basis = "in random order" if found.contamination.blind else f"at {eps} contamination"
+        share = numbers.percent(min(found.wins), ROUND_FLOOR, 2)
+        return [
+            f"About {total} pulls in {rounds} rounds or more tell {found.arms} arms apart side by side, {basis} "
+            f"(an estimate): the best arm wins {share} of the rounds or more. They can be told apart up to "
+            f"{ends[0]} contamination."
+        ]
     if not clean.largest_eps:
         return [f"{found.arms} arms cannot be told apart, however many pulls are made and however clean they are."]
     if not clean.decidable:

@@ -52,6 +52,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
 @click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
+@click.option("--rounds", is_flag=True, help="Arms side by side in random order; blind by default.")
 @options.shared("unit", *options.FORM, *options.QUESTION, "between", "json")
 @click.option(
     "--plot",
@@ -85,6 +86,9 @@ def plan_command(
 
     Ends with 3 if no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
+    source = click.get_current_context().get_parameter_source("contamination")
+    if chosen["rounds"] and source is ParameterSource.DEFAULT:
+        contamination = Contamination.of("blind")
     if contamination is None:
         msg = "a plan needs a share of bad readings to plan for: --contamination 0.05, not none"
         raise click.UsageError(msg)
@@ -146,7 +150,8 @@ def _refuse_beside_pilot(*names: str) -> None:
 def _text(found: Plan, assumed: str = "") -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
     width = min(shutil.get_terminal_size().columns, 100)
-    heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"
+    way = "toptwo" if found.wins is None else "paired"
+    heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
     parts = [
         click.wrap_text(f"{found}{assumed}", width),
         table(_needs(found)),
@@ -156,12 +161,14 @@ def _text(found: Plan, assumed: str = "") -> str:
 
 
 def _needs(found: Plan) -> list[tuple[str, ...]]:
+    if found.contamination.blind:
+        return [("decision", "lower bound", "paired", "possible up to"), ("blind", *_outlook(found, found.clean))]
     outlooks = {
         "certified, readings clean": found.clean,
         "certified, at their worst": found.worst,
         "separated, at their worst": found.promised,
     }
-    heading = ("decision", "lower bound", "toptwo", "possible up to")
+    heading = ("decision", "lower bound", "toptwo" if found.wins is None else "paired", "possible up to")
     return [
         heading,
         *((name, *_outlook(found, outlook)) for name, outlook in outlooks.items()),
