@@ -201,7 +201,7 @@ def test_a_killed_evaluation_continues_where_it_was(tmp_path):
         "        return float(item % share != 0)\n"
         "    return f\n"
         "arms = {'A': score('A', 3), 'B': score('B', 2)}\n"
-        "r = ta.evaluate(arms, range(50), store='run.db', progress=False, workers=1)\n"
+        "r = ta.evaluate(arms, range(50), store='run.db', progress=False, workers=1, seed=1)\n"
         "print(r.items.scored, r.items.all, sum(sum(k.values()) for k in r.conditions['failures'].values()))\n"
     )
     codes = []
@@ -210,7 +210,8 @@ def test_a_killed_evaluation_continues_where_it_was(tmp_path):
         ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
         codes.append(ended.returncode)
     killed = codes.count(-signal.SIGKILL)
-    assert (codes[-1], killed) == (0, len(codes) - 1), ended.stderr
+    assert codes[-1] == 0, ended.stderr
+    assert killed == len(codes) - 1 > 0
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(set(calls)) == len(calls)
     scored, _, failed = map(int, ended.stdout.split())
