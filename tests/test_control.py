@@ -180,7 +180,7 @@ def test_what_is_claimed_at_the_declared_contamination_is_shown_to_stand_there()
     assert found.control.named("better") == ("B", "C")
     assert found.control.variants[1].breakdown.prescient < 0.05
     shown = {row[0]: row[3] for row in control_rows(found)}
-    assert (shown["B"], shown["C"]) == (f"{int(points['B'] * 1000) / 10:g}%", "5%")
+    assert (shown["B"], shown["C"]) == (f"{int(points['B'] * 100)}%", "5%")
     assert verify(found)
 
 
