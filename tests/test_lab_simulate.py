@@ -157,6 +157,14 @@ def test_a_policy_without_compiled_code_runs_on_python():
         simulate("uniform", instance("G2"), None, 2, engine="compiled", **problem)
 
 
+def test_rounds_are_blind_by_default_and_lose_the_best_arm_rarely():
+    done = simulate("toptwo", PAIR, None, 40, rounds=True, seed=2)
+    assert done.problem.is_blind
+    assert done.summary.answered.count == 40
+    assert done.summary.lost.count <= 8  # of an expected 2 at most: a false alarm of 1e-4
+    assert np.isnan(done.limit)
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(InvalidArgument, match="engine must be"):
         simulate("toptwo", PAIR, engine="fast")

@@ -24,7 +24,7 @@ from truearm.evidence.shifts import orient
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
-from truearm.policies import Policy, Told, by_name
+from truearm.policies import Policy, Told, serving
 from truearm.problem import (
     Adversary,
     Interval,
@@ -210,7 +210,7 @@ class Simulation:
     @property
     def limit(self) -> float:
         """The least expected number of pulls of any method with the same promise; NaN where it is not known."""
-        if self.problem.between is not None:
+        if self.problem.between is not None or self.problem.rounds:
             return math.nan
         try:
             found = limit(
@@ -281,9 +281,9 @@ def simulate(
     progress
         Called with the number of finished replications and of all, after every block.
     **options
-        What the policy assumes: delta, contamination, tolerance, between and regularity, as in `Study`. The
-        default contamination is None: the paper's assumption that the attack does not reverse the order, as in
-        `limit`. With between no lower bound is known.
+        What the policy assumes: delta, contamination, tolerance, between, regularity and rounds, as in `Study`.
+        The default contamination is None: the paper's assumption that the attack does not reverse the order, as
+        in `limit`; in rounds it is "blind". With between and in rounds no lower bound is known.
 
     Examples
     --------
@@ -294,15 +294,10 @@ def simulate(
     >>> done.summary.answered.count, done.summary.pulls > done.limit
     (10, True)
     """
-    chosen = by_name(policy) if isinstance(policy, str) else policy
-    options = fix_options(
-        {"contamination": None, **options},
-        quantile=instance.quantile,
-        at_least=instance.at_least,
-        goal=None,
-        rounds=False,
-    )
-    problem = Problem.of((f"arm {i}" for i in range(len(instance.arms))), **options)
+    given: ProblemOptions = {"contamination": "blind" if options.get("rounds") else None, **options}
+    given = fix_options(given, quantile=instance.quantile, at_least=instance.at_least, goal=None)
+    problem = Problem.of((f"arm {i}" for i in range(len(instance.arms))), **given)
+    chosen = policy if isinstance(policy, Runner) else serving(problem, policy)
     attack = adversary if adversary is not None else instance.attack
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)

@@ -22,6 +22,7 @@ from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.events import ISSUED, Event, Noted, Stopped
 from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps
+from truearm.run import Study
 from truearm.service import models
 from truearm.service.access import Limits
 from truearm.store import (
@@ -39,7 +40,6 @@ from truearm.store import (
     to_json,
     to_text,
 )
-from truearm.study import Study
 
 GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
