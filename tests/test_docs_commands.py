@@ -29,6 +29,7 @@ RACED = (0, 1, 3, 4)  # whatever a second on this machine says: 2 is an error
 SUITE = "--fail-if-worse-than old --tolerance 5% --save run.db --export-json suite.json"
 BEFORE = {  # what makes the files of a line
     "truearm report run.db": "test -e run.db || truearm race -r 12 --save run.db ./old ./new",
+    "truearm ledger loop.db": "truearm race -M 12 --ledger loop.db --base old -n old ./old -n new ./new",
     "truearm verify result.json": "truearm report run.db --json > result.json",
     "truearm verify suite.json": f"truearm race --max-time 0.3 --metrics json -n old ./old -n new ./new {SUITE}",
     "truearm verify found.json": "truearm analyze data.csv --arm variant --value ms --json > found.json",
