@@ -289,7 +289,6 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_client_takes_what_a_study_takes(server, options):
     here = ta.Study(("A", "B"), **options).definition
-    here.pop("order", None)  # a server orders rounds by the seed
     with Client(server.url, f"takes-{OPTIONS.index(options)}", ("A", "B"), **options) as study:
         there = study.replayed().definition
     for one in (here, there):  # it travels in percent
