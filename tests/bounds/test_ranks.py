@@ -194,3 +194,20 @@ def test_sequential_ranks_hold_for_all_n_at_once(reps, adversary):
         crossed[i], peeked[i] = np.any(count < always), np.any(count < fixed)
     assert_rarer(crossed, delta)
     assert np.mean(peeked) > 4 * delta  # the same test catches a rank meant for one n only
+
+
+@given(n=sizes, q=levels, delta=deltas, eps=fractions)
+def test_oblivious_ranks_lie_inside_malicious_ones(n, q, delta, eps):
+    oblivious, prescient, malicious = (
+        bounds.quantile_ranks(n, q, delta, eps, a) for a in ("oblivious", "prescient", "malicious")
+    )
+    assert oblivious == prescient
+    assert malicious.low <= oblivious.low
+    assert oblivious.high <= malicious.high
+
+
+@given(n=sizes, k=st.integers(1, 50), delta=deltas)
+def test_sequential_elimination_ranks_contain_the_fixed_ones(n, k, delta):
+    fixed, always = bounds.elimination_ranks(n, k, delta), bounds.sequential_elimination_ranks(n, k, delta)
+    assert always.low <= fixed.low
+    assert always.low + always.high == fixed.low + fixed.high == n + 1
