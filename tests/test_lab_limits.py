@@ -104,7 +104,7 @@ def test_known_shape_of_many_arms_meets_in_one_point():
     assert found.time == pytest.approx(2 / x**2)
 
 
-@pytest.mark.parametrize("shape", [Standard("norm"), Standard("laplace"), Standard("logistic")])
+@pytest.mark.parametrize("shape", [Standard("gaussian"), Standard("laplace"), Standard("logistic")])
 @pytest.mark.parametrize("eps", [0.0, 0.05])
 def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
     z = np.linspace(-30, 30, 600_001)
@@ -123,8 +123,8 @@ def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
 
 def test_indistinguishable_places_have_no_divergence():
     edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # docs/optimality.md
-    assert lab.least_favorable_kl(edge * 0.999, 0.1, Standard("norm")) == 0
-    assert lab.least_favorable_kl(edge * 1.001, 0.1, Standard("norm")) > 0
+    assert lab.least_favorable_kl(edge * 0.999, 0.1, Standard("gaussian")) == 0
+    assert lab.least_favorable_kl(edge * 1.001, 0.1, Standard("gaussian")) > 0
 
 
 def _by_linear_programming(laws, x):

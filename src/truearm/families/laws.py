@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truearm.errors import InvalidArgument
-from truearm.families.shapes import SAME_LEVEL, Array, Shape, Standard
+from truearm.families.shapes import SAME_LEVEL, Array, Lognormal, Shape, Standard
 from truearm.problem import Interval, Regularity, check_positive, check_reach
 
 Numbers = TypeVar("Numbers", float, Array)
@@ -165,7 +165,7 @@ class Located(Law):
 
     Examples
     --------
-    >>> lognormal().affine(-1.0).m1
+    >>> Located(Lognormal(sigma=1.0), 0.0, -1.0).m1
     Interval(low=-1.0, high=-1.0)
     """
 
@@ -377,7 +377,7 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(gaussian().m2, 10)
     0.6744897502
     """
-    return Located(Standard("norm"), float(loc), check_positive("scale", scale))
+    return Located(Standard("gaussian"), float(loc), check_positive("scale", scale))
 
 
 def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -421,7 +421,7 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     >>> lognormal(0.0, 1.0).m1
     Interval(low=1.0, high=1.0)
     """
-    return Located(Standard("lognorm", (check_positive("sigma", sigma),)), 0.0, math.exp(mu))
+    return Located(Lognormal(sigma=check_positive("sigma", sigma)), 0.0, math.exp(mu))
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Law:

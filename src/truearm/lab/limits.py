@@ -255,8 +255,7 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     shape
         A symmetric law with monotone likelihood ratio: "gaussian", "laplace" or "logistic".
     """
-    half = distance / 2
-    shape = Standard({"gaussian": "norm"}.get(shape, shape)) if isinstance(shape, str) else shape
+    half, shape = distance / 2, Standard(shape) if isinstance(shape, str) else shape
 
     def below(z: float) -> float:  # the first law, centered at -half
         return float(shape.cdf(np.asarray(z + half)))
@@ -296,7 +295,7 @@ def _log_density(shape: Shape, z: Array) -> Array:
 
 
 _KNOWN: dict[Shape, Callable[[Array], Array]] = {
-    Standard("norm"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
+    Standard("gaussian"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
     Standard("laplace"): lambda z: -np.abs(z) - math.log(2),
     Standard("logistic"): lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
 }
