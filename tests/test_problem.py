@@ -232,5 +232,5 @@ def test_a_keyword_that_does_not_exist_is_named_with_the_nearest_one(call, said)
 
 
 def test_an_argument_that_an_entry_point_fixes_cannot_be_changed():
-    with pytest.raises(InvalidArgument, match="rounds is always False here; remove rounds=True"):
-        ta.plan(rounds=True)
+    with pytest.raises(InvalidArgument, match="goal is always None here; remove goal='min'"):
+        ta.lab.simulate("toptwo", ta.lab.instance("G2"), goal="min")

@@ -283,7 +283,7 @@ def _read(path: Path, reduction: Reduction) -> "Dataset | _Scored | None":  # no
         return _folder(path, reduction)
     if path.suffix.lower() == ".csv":
         return _table(path, reduction)
-    if ".jsonl" in (ending.lower() for ending in path.suffixes[-2:]):
+    if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
         return _checked("lm-evaluation-harness", path, lambda: _harness(path))
     if ".json" not in (ending.lower() for ending in path.suffixes[-2:]):
         return None

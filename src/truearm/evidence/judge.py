@@ -306,9 +306,9 @@ class Judge:
         query = Query(self.design, Shift.of(self.problem.tolerance))
         return self.target.evidence(self.samples[judged], bets, trust or self.trust, query)
 
-    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
-        """Return the pair's evidence that one arm is strictly better than another."""
-        bets, query = Portfolio(Stake(self.samples[one], closed=True)), Query(self.design, enough=enough)
+    def better(self, one: int, other: int, *, closed: bool = True, enough: float | None = None) -> Evidence:
+        """Return the pair's evidence that one arm is strictly better than another, or if not closed no worse."""
+        bets, query = Portfolio(Stake(self.samples[one], closed)), Query(self.design, enough=enough)
         return self.target.evidence(self.samples[other], bets, self.trust, query)
 
     def screen(self, log_bar: float) -> Callable[[int, int], bool]:
@@ -340,7 +340,7 @@ class Judge:
         return not self.is_hopeless and self.target.is_decidable(head, rival, self.trust)
 
     def gate(self, baseline: int, *, shared: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the arms certainly worse than a baseline named in advance, and the certainly better ones (T10b).
+        """Return the arms certainly worse than a baseline named in advance, and those certainly not worse (T10b).
 
         Parameters
         ----------
@@ -352,10 +352,9 @@ class Judge:
             return (), ()
         bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
 
-        def beats(one: int, other: int) -> bool:
-            return self.better(one, other, enough=bar).log_value >= bar
-
-        return tuple(i for i in others if beats(baseline, i)), tuple(i for i in others if beats(i, baseline))
+        worse = (i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
+        good = (i for i in others if self.better(i, baseline, closed=False, enough=bar).log_value >= bar)
+        return tuple(worse), tuple(good)
 
     def is_futile(self, alive: Sequence[int]) -> bool:
         """Return True if endless pulls of this kind could not certify any arm that is alive."""
