@@ -36,7 +36,6 @@ NO_ROWS = "the data have no rows; check that the first line of a file names its 
 _SOURCE, _CELLS, _ROWS = "truearm_source", "truearm_cells", "truearm_rows"
 PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
 REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
-_QUERY_COLUMNS = 64  # columns of one query: the plan of thousands takes half a minute
 _TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the text of an order may be
 _NESTED = re.compile(r".*\[\d*\]|STRUCT.*|MAP.*|UNION.*", re.DOTALL)
 
@@ -216,16 +215,7 @@ class Relation:
         if not names:
             raise InvalidArgument(NO_ROWS)
         source = self._parsed(f"SELECT * FROM {_SOURCE}")
-        tapes: dict[str, Floats] = {}
-        wrong: dict[str, int] = {}
-        for start in range(0, len(names), _QUERY_COLUMNS):
-            some = names[start : start + _QUERY_COLUMNS]
-            numbers = ", ".join(f"{self._number(name)} AS c{i}" for i, name in enumerate(some))
-            found = self.fetch(f"SELECT {numbers} FROM {source}")
-            tapes |= {name: _floats(found[f"c{i}"]) for i, name in enumerate(some)}
-            bad = ", ".join(f"count_if({self._is_bad(name)}) AS c{i}" for i, name in enumerate(some))
-            found = self.fetch(f"SELECT {bad} FROM {source}")
-            wrong |= {name: int(found[f"c{i}"][0]) for i, name in enumerate(some) if found[f"c{i}"][0]}
+        tapes, wrong = self._read_cells(names, source)
         if not any(tape.size for tape in tapes.values()):
             raise InvalidArgument(NO_ROWS)
         readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
@@ -244,6 +234,23 @@ class Relation:
         data = wide_dataset(tapes, group, columns, reduction)
         note = (unreadable_note(sum(wrong.values()), ", ".join(wrong)),) if wrong else ()
         return data._replace(notes=(*note, *data.notes))
+
+    def _read_cells(self, names: list[str], source: str) -> tuple[dict[str, Floats], dict[str, int]]:
+        """Return the numbers in columns, and for columns with cells that are not numbers, how many."""
+        if all(map(self._is_text, names)):  # one long expression instead of one per column, which are slow to plan
+            value = number("cell", self._form)
+            cells = f"SELECT unnest([{', '.join(map(quote, names))}]) AS cell FROM {source}"
+            bad = f"{value} IS NULL AND NOT {is_absent('cell')}"
+            found = self.fetch(f"SELECT {value} AS value, ({bad}) AS bad FROM ({cells})")
+            columns = _floats(found["value"]).reshape(-1, len(names)).T
+            counts = found["bad"].reshape(-1, len(names)).sum(axis=0).tolist()
+        else:
+            found = self.fetch(f"SELECT {', '.join(map(self._number, names))} FROM {source}")
+            columns = list(map(_floats, found.values()))
+            bad = ", ".join(f"count_if({self._is_bad(name)})" for name in names)
+            counts = [int(count[0]) for count in self.fetch(f"SELECT {bad} FROM {source}").values()]
+        wrong = {name: n for name, n in zip(names, counts, strict=True) if n}
+        return dict(zip(names, columns, strict=True)), wrong
 
     def _absent(self, column: str, source: str) -> int:
         return int(self.fetch(f"SELECT count_if({is_absent(quote(column))}) AS n FROM {source}")["n"][0])
