@@ -242,7 +242,7 @@ class Relation:
             cells = f"SELECT unnest([{', '.join(map(quote, names))}]) AS cell FROM {source}"
             bad = f"{value} IS NULL AND NOT {is_absent('cell')}"
             found = self.fetch(f"SELECT {value} AS value, ({bad}) AS bad FROM ({cells})")
-            columns = _floats(found["value"]).reshape(-1, len(names)).T
+            columns = list(_floats(found["value"]).reshape(-1, len(names)).T)
             counts = found["bad"].reshape(-1, len(names)).sum(axis=0).tolist()
         else:
             found = self.fetch(f"SELECT {', '.join(map(self._number, names))} FROM {source}")
