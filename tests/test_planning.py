@@ -155,6 +155,7 @@ def test_the_papers_sizes_are_those_of_the_bounds():
     assert found.algorithm3.sharp < found.algorithm3.paper
 
 
+@pytest.mark.slow  # scipy.stats takes ten seconds where our own functions take one
 def test_any_scipy_law_will_do():
     same = [plan(arms=2, gap=2.0, family=law).clean for law in (stats.norm(), families.gaussian())]
     assert same[0] == same[1]

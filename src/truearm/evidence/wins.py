@@ -328,12 +328,13 @@ def _first_true(test: Callable[[float], bool]) -> float:
 def may_reach(judge: "Judge", one: int, other: int, rounds: int, log_bar: float) -> bool:
     """Return True if one arm's evidence over another may reach a bar within this many rounds: a forecast.
 
-    Future rounds are won as often as past ones, and by three standard errors more.
+    Future rounds are won as often as past ones, and by six standard errors more: under a load that wanders, shares
+    drift, and at three standard errors half of the gates that would have passed gave up.
     """
     found = score(judge.samples[one], judge.samples[other])
     if not found.rounds:
         return True
     left = max(0, rounds - found.rounds)
-    share = min(1.0, found.wins / found.rounds + 1.5 / math.sqrt(found.rounds))
+    share = min(1.0, found.wins / found.rounds + 3 / math.sqrt(found.rounds))
     hoped = Score(found.rounds + left, found.wins + math.ceil(left * share))
     return log_evidence(hoped, win_level(*judge.trust)) >= log_bar
