@@ -1,4 +1,4 @@
-"""Data already there: which arm is best, who is excluded by whom, and what more data would decide.
+"""Analyze existing data: which arm is best, which arms are excluded, and what more data would decide.
 
 The order of pulls is unknown, so arms are compared in pairs (evidence section 11). An arm is excluded when some
 other arm is better with log-evidence log((k-1)/delta); what is left when all others are excluded is the best arm,
@@ -47,7 +47,7 @@ from truearm.problem import (
 Floats = NDArray[np.float64]
 
 _MANY = 1 << 20  # readings; from here on threads sort faster than one
-_MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute, and nobody reads more
+_MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute
 _MOST = 1e12  # readings; what would take more of them is never going to be decided
 
 
@@ -141,7 +141,7 @@ def analyze(
         msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
         raise InvalidArgument(msg, "contamination", "blind")
     _check_scores(problem, tapes)
-    asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    asked = _describe_request(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     found = _analyze(problem, data, design, asked)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
@@ -217,7 +217,7 @@ def repeated(
         What was told of the rows, where only their readings are at hand.
     """
     options = {} if certificate.origin is None else dict(certificate.origin.options)
-    asked = _asked_again(certificate, options)
+    asked = _read_request(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _check_tapes(_tapes(collected))
     if options["ordered"] and collected.counts is not None:
@@ -227,15 +227,15 @@ def repeated(
     return _analyze(certificate.problem, known, certificate.design, asked, doubts)
 
 
-def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_Asked":
-    """Read what was asked from a certificate, which anybody may have written."""
+def _read_request(certificate: Certificate, options: Mapping[str, object]) -> "_Asked":
+    """Read what was asked from a certificate, which is untrusted input."""
     kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
     wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
     if wrong or options["method"] not in ("holm", "fdr"):
         msg = f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}"
         raise InvalidArgument(msg)
     control = options["control"]
-    return _asked(
+    return _describe_request(
         certificate.problem,
         certificate.design,
         pairs=bool(options["pairs"]),
@@ -259,7 +259,7 @@ def _check_together(design: str, *, dependent_arms: bool) -> None:
 
 
 def _check_target(column: str, **others: float | None) -> None:
-    """Raise if something else than who wins is to be compared too."""
+    """Raise if another target than wins was asked for."""
     for name, value in others.items():
         if value is not None and (name, value) != ("quantile", 0.5):
             msg = (
@@ -286,10 +286,10 @@ def _check_tapes(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Co
     return dict(tapes)
 
 
-def _sorted(
+def _sort_samples(
     problem: Problem, tapes: Mapping[str, Floats | Counted]
 ) -> tuple[tuple[Sample, ...], Callable[[], str]]:
-    """Return the sample of each arm, and what gives the digest of all readings, which is made meanwhile."""
+    """Return the sample of each arm, and what gives the digest of all readings, which is computed in parallel."""
 
     def sample(arm: str) -> Sample:
         tape = tapes[arm]
@@ -303,7 +303,7 @@ def _sorted(
 
     if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
         return tuple(map(sample, tapes)), partial(digest, problem, tapes)
-    pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib do not hold the interpreter meanwhile
+    pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib release the interpreter lock
     *first, last = tapes
     samples = [pool.submit(sample, arm) for arm in first]
     mark = pool.submit(digest, problem, tapes)  # it takes about as long as sorting an arm and the evidence of all
@@ -321,7 +321,7 @@ class _Asked(NamedTuple):
     tiers: bool
 
 
-def _asked(
+def _describe_request(
     problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
 ) -> _Asked:
     """Refuse what has no answer, or no end, before any work is done."""
@@ -353,7 +353,7 @@ def _judge(
     notes: _Notes | None = None,
 ) -> Analysis:
     tapes = _tapes(collected, None if notes is None else notes.needed)
-    samples, mark = _sorted(problem, tapes)
+    samples, mark = _sort_samples(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
     judge = judge.after(leader=ranking[0])
@@ -387,11 +387,11 @@ def _judge(
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
-    excluded = {} if doubtful else _excluded(judge, ranking, claims)
+    excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
     wide = {} if doubtful else _coarse(result, collected.counts)
-    needed = {} if doubtful or wide else _needed(judge, result)
+    needed = {} if doubtful or wide else _forecast_need(judge, result)
     return Analysis.around(
         replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
@@ -458,7 +458,7 @@ def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolera
     return Claim(arms[worse], arms[better], None, 0, log_evidence, tolerant)
 
 
-def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
+def _find_excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
     """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
 
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
@@ -516,7 +516,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
 
     def contest(better: int, worse: int) -> Contest:
         log_evidence = known[better, worse]
-        if better < worse:  # the order of listing settles no contest: ties are none (evidence T11)
+        if better < worse:  # the order of listing does not break ties (evidence T11)
             log_evidence = judge.better(better, worse).log_value
         return Contest(
             arms[better],
@@ -530,7 +530,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
     return tuple(contest(*arms_met) for arms_met in known)
 
 
-def _needed(judge: Judge, result: Result) -> dict[str, int] | None:
+def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
     """Return how many more readings of the leader and of each rival left would decide, None if none would.
 
     An estimate: the readings at hand, repeated, stand for those to come.

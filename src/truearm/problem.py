@@ -570,7 +570,7 @@ class Problem:
             return
         low, high = self.score_range
         if not (low <= score <= high or math.isnan(score) or score == self.censored):
-            msg = f"the score {score:g} of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g})"
+            msg = f"the score {score:g} of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g}); give the range of all scores"
             raise InvalidArgument(msg, "score_range", score)
 
     @property

@@ -266,7 +266,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful. With --ledger:
     0 accepted; 1 certified not better; 3 the budget ended, not accepted; 4 doubtful, not accepted.
     """  # noqa: D301 - click wants the control character
-    if chosen["ledger"] is not None and (given := _given(ctx, _NOT_IN_GATES)):
+    if chosen["ledger"] is not None and (given := _list_given(ctx, _NOT_IN_GATES)):
         msg = f"--ledger decides in rounds, in one race, at a level of its own; remove {', '.join(given)}"
         raise click.UsageError(msg)
     asked = check(Asked(**chosen))
@@ -306,14 +306,14 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
 def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:
     others = {parameter.name or "" for parameter in ctx.command.params} - {*_AGAIN, "commands", ""}
-    given = [*_given(ctx, others), *(["-i"] if asked.accepted else [])]
+    given = [*_list_given(ctx, others), *(["-i"] if asked.accepted else [])]
     if asked.commands or given:
         what = "commands" if asked.commands else ", ".join(given)
         msg = f"--resume takes {what} from the file, where they were fixed; remove them"
         raise click.UsageError(msg)
 
 
-def _given(ctx: click.Context, names: Collection[str]) -> list[str]:
+def _list_given(ctx: click.Context, names: Collection[str]) -> list[str]:
     """Return which of these options are on the command line."""
     return [
         parameter.opts[-1]

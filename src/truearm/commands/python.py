@@ -148,13 +148,13 @@ class LocalTimer:
 
     def calibrate(self) -> "LocalTimer":
         """Return it with enough loops for a block."""
-        return replace(self, loops=loop_code.calibrate(self._timed))
+        return replace(self, loops=loop_code.calibrate(self._time_loops))
 
     def __call__(self) -> float:
         """Return seconds per loop."""
-        return loop_code.measure(self._timed, self.loops)
+        return loop_code.measure(self._time_loops, self.loops)
 
-    def _timed(self, loops: int, clock: Callable[[], float]) -> float:
+    def _time_loops(self, loops: int, clock: Callable[[], float]) -> float:
         function, started = self.function, clock()
         for _ in range(loops):
             function()

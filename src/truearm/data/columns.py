@@ -124,7 +124,7 @@ def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:
 
 
 def check_number_of_arms(n: int, arm: str | None) -> None:
-    """Raise if a column names so many arms, or a wide table has so many columns, that it must be a mistake."""
+    """Raise if there are more arms than can be meant: the wrong column, or a table on its side."""
     if n <= MAX_ARMS:
         return
     if arm is None:

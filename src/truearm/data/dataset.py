@@ -95,7 +95,7 @@ def assemble(
         columns.group,
         {name: at.size for name, at in places.items()},
         {name: tape.size for name, tape in tapes.items()},
-        _shared(rows.arms, groups),
+        _count_shared(rows.arms, groups),
     )
     check_several(units, kind=columns.group_kind)
     if columns.round is not None:
@@ -158,7 +158,7 @@ def _first_of_each(codes: Codes) -> Codes:
     return found[np.argsort(first)]
 
 
-def _shared(arms: NDArray[Any], groups: Codes) -> int:
+def _count_shared(arms: NDArray[Any], groups: Codes) -> int:
     """Return how many units have rows of more than one arm."""
     total = int(groups.max(initial=0)) + 1
     pairs = np.unique(arms.astype(np.int64) * total + groups)

@@ -57,7 +57,7 @@ def load_files(
         data = importers.read(files, columns, reduction) if kind in ("csv", "json", "jsonl", "folder") else None
         if data is None:
             table = _open(files, kind, columns, form, alone=query is None)
-            data = (table if query is None else _queried(table, query)).load(columns, reduction)
+            data = (table if query is None else _run_query(table, query)).load(columns, reduction)
     except BaseException:
         folder.cleanup()
         raise
@@ -70,7 +70,7 @@ def load_files(
 
 def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path], str]:
     """Return the files that paths, patterns and folders stand for, in UTF-8, and what kind of files they are."""
-    files = [file for path in paths for file in ([_spooled(folder)] if path == "-" else _found(path))]
+    files = [file for path in paths for file in ([_spool(folder)] if path == "-" else _find_files(path))]
     kinds = {form.kind or ("folder" if file.is_dir() else _kind(file)): file for file in reversed(files)}
     if len(kinds) > 1 and not set(kinds) <= {"csv", "tsv"}:
         (one, first), (other, second) = list(kinds.items())[:2]
@@ -83,10 +83,10 @@ def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path],
     if len(files) == 1 and files[0].is_file() and not files[0].stat().st_size:
         name = "standard input" if paths[0] == "-" else repr(files[0].name)
         raise InvalidArgument(f"{name} is empty; check what was to write it", "file")
-    return [_decoded(file, i, folder, kind, form) for i, file in enumerate(files)], kind
+    return [_decode(file, i, folder, kind, form) for i, file in enumerate(files)], kind
 
 
-def _found(path: str) -> list[Path]:
+def _find_files(path: str) -> list[Path]:
     """Return the file of that name, those in a folder, or those that a pattern fits."""
     file = Path(path)
     if file.is_dir():
@@ -124,7 +124,7 @@ def _kind(file: Path) -> str:
     return kind
 
 
-def _spooled(folder: Path) -> Path:
+def _spool(folder: Path) -> Path:
     """Return a file with what standard input holds; its name tells the kind, by its first bytes."""
     spool = folder / "stdin"
     with spool.open("wb") as out:
@@ -151,7 +151,7 @@ def _bytes(file: Path, n: int) -> bytes:
         return opened.read(n)
 
 
-def _decoded(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
+def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
     """Return a file of text in UTF-8: another encoding is named, or begins with its mark."""
     if kind not in ("csv", "tsv", "jsonl", "json") or file.suffix.lower() == ".zst" or file.is_dir():
         return file
@@ -215,7 +215,7 @@ def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *,
         elif kind == "jsonl":
             source, names = _json_lines(connection, files, columns, options)
         else:
-            source, names = _separated(connection, files, kind, columns, form, options)
+            source, names = _read_separated(connection, files, kind, columns, form, options)
         both = [key for key in keys if key in names]
         if both:
             msg = (
@@ -309,7 +309,7 @@ def _packing(files: Sequence[Path]) -> str:
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
 
-def _separated(  # noqa: PLR0917
+def _read_separated(  # noqa: PLR0917
     connection: Any,  # noqa: ANN401
     files: Sequence[Path],
     kind: str,
@@ -481,7 +481,7 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a narwhals frame
         raise InvalidArgument(msg, "file") from None
 
 
-def _queried(table: Any, query: str) -> Relation:  # noqa: ANN401 - a table
+def _run_query(table: Any, query: str) -> Relation:  # noqa: ANN401 - a table
     """Return what a query makes of a file, which it calls `data`."""
     if not isinstance(table, Relation):
         raise InvalidArgument(

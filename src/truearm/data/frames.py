@@ -121,7 +121,7 @@ class Frame:
         items = _as_array(column)
         if items.ndim == 1 and items.dtype.kind in "biuf":
             return items.astype(np.float64, copy=False)
-        parsed = self._parsed(column) if self._text else {}
+        parsed = self._parse(column) if self._text else {}
         found, bad = np.empty(len(column)), 0
         for row, cell in enumerate(column, 1):
             try:
@@ -137,7 +137,7 @@ class Frame:
             self._bad[name] = bad
         return found
 
-    def _parsed(self, column: Sequence[Any]) -> dict[str, float]:
+    def _parse(self, column: Sequence[Any]) -> dict[str, float]:
         """Return the numbers in cells of text, by cell; cells that are not numbers are left out."""
         import duckdb
 

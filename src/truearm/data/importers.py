@@ -284,7 +284,7 @@ def _read(path: Path, reduction: Reduction) -> "Dataset | _Scored | None":  # no
     if path.suffix.lower() == ".csv":
         return _table(path, reduction)
     if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
-        return _checked("lm-evaluation-harness", path, lambda: _harness(path))
+        return _explain_failure("lm-evaluation-harness", path, lambda: _harness(path))
     if ".json" not in (ending.lower() for ending in path.suffixes[-2:]):
         return None
     data = read_json(path)
@@ -293,24 +293,26 @@ def _read(path: Path, reduction: Reduction) -> "Dataset | _Scored | None":  # no
     if isinstance(data.get("certificate"), Mapping) and isinstance(data.get("readings"), Mapping):
         return _own(data, path)
     if isinstance(data.get("eval"), Mapping) and "samples" in data:
-        return _checked("Inspect", path, lambda: _inspect(data))
+        return _explain_failure("Inspect", path, lambda: _inspect(data))
     if {"iters", "times"} <= data.keys():
-        return _known(_CRITERION, {**data, "name": path.absolute().parent.parent.name}, path, reduction)
+        return _read_tool(_CRITERION, {**data, "name": path.absolute().parent.parent.name}, path, reduction)
     for tool in _TOOLS:
         records = data.get(tool.key)
         if not isinstance(records, list) or not all(isinstance(one, Mapping) for one in records):
             continue
         if any(tool.marks & one.keys() for one in records):
-            return _known(tool, data, path, reduction)
+            return _read_tool(tool, data, path, reduction)
     return None
 
 
-def _known(tool: _Tool, data: Mapping[str, Any], path: Path, reduction: Reduction) -> Dataset:
+def _read_tool(tool: _Tool, data: Mapping[str, Any], path: Path, reduction: Reduction) -> Dataset:
     """Return the readings in an export of a tool."""
-    return _checked(tool.name, path, lambda: _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data)))
+    return _explain_failure(
+        tool.name, path, lambda: _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data))
+    )
 
 
-def _checked(tool: str, path: Path, make: Callable[[], Made]) -> Made:
+def _explain_failure(tool: str, path: Path, make: Callable[[], Made]) -> Made:
     """Return what an export holds; one that only looks like it is an error."""
     try:
         return make()

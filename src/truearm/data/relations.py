@@ -107,7 +107,7 @@ class Relation:
             found = self._native.query("data", sql)
             return Relation(found, self._form, text=self._text, connection=self._connection)
 
-    def _parsed(self, sql: str) -> str:
+    def _parse(self, sql: str) -> str:
         """Return the name of a table with what a query gives; text is parsed once."""
         if not self._text:
             return f"({sql})"
@@ -120,7 +120,7 @@ class Relation:
         total = 0 if self._small else int(self.fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
         if total > engines.MAX_ROWS or (columns.group is not None and total > REDUCED_ROWS):
             return self._large(self._select(columns, self._name(str(columns.arm))), columns, reduction, total)
-        rows = self._parsed(self._select(columns, f"{quote(str(columns.arm))}::VARCHAR"))
+        rows = self._parse(self._select(columns, f"{quote(str(columns.arm))}::VARCHAR"))
         labels, notes = self._check_rows(rows, columns)
         parts = [f"enum_code(TRY_CAST(arm AS ENUM({', '.join(map(literal, labels))}))) AS arm", "value"]
         parts += ["grp"] if columns.group is not None else []
@@ -214,7 +214,7 @@ class Relation:
         check_number_of_arms(len(names), None)
         if not names:
             raise InvalidArgument(NO_ROWS)
-        source = self._parsed(f"SELECT * FROM {_SOURCE}")
+        source = self._parse(f"SELECT * FROM {_SOURCE}")
         tapes, wrong = self._read_cells(names, source)
         if not any(tape.size for tape in tapes.values()):
             raise InvalidArgument(NO_ROWS)
@@ -274,7 +274,7 @@ class Relation:
         return self._text and self.types[column] == "VARCHAR"
 
     def _name(self, column: str) -> str:
-        """Return the SQL of a column as names, NULL where there is none."""
+        """Return the SQL of a column as names, NULL for empty cells."""
         cell = quote(column)
         if self._is_text(column):
             return f"nullif({trim(cell)}, '')"

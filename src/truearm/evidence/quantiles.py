@@ -253,11 +253,11 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
 
 def by_looks(samples: Sequence[Sample], among: Sequence[int], level: float) -> list[int]:
     """Return the arms with a value as they look; missing readings are at the bottom (evidence section 11)."""
-    looks = {i: _guaranteed(samples[i], level) for i in among if samples[i].size}
+    looks = {i: _quantile_at_worst(samples[i], level) for i in among if samples[i].size}
     return sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
 
 
-def _guaranteed(sample: Sample, level: float) -> float:
+def _quantile_at_worst(sample: Sample, level: float) -> float:
     if not sample.missing:
         return sample.quantile(level)
     return sample.at(max(1, math.ceil(level * (sample.size + sample.missing) - 1e-9)) - sample.missing)

@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 _HEAVY = 8  # times its share of the readings, from which on a part is made a zone of its own
 _DEPTH = 6  # zones inside zones
 _MOST = 24  # zones: an engine asks each reading in which it is
-_SIDE = 8  # beside a zone in which most readings are, parts are so many times fewer
+_SIDE = 8  # next to a zone with most of the readings, there are this many times fewer parts
 
 
 class Zone(NamedTuple):
-    """From `low` to below `high`, in so many parts."""
+    """From `low` to below `high`, in `parts` parts of one width."""
 
     low: float
     high: float
@@ -73,8 +73,8 @@ class Ruler(NamedTuple):
     def edges(self) -> Floats:
         """Return where buckets begin: the lowest number that is in each."""
         sought = np.arange(1, self.last + 1)
-        low = np.full(sought.size, _ordered(np.array(-np.inf)))
-        high = np.full(sought.size, _ordered(np.array(np.inf)))
+        low = np.full(sought.size, _to_ordered_int(np.array(-np.inf)))
+        high = np.full(sought.size, _to_ordered_int(np.array(np.inf)))
         while (low + 1 < high).any():  # by halves of all numbers that a float can be
             middle = (low & high) + ((low ^ high) >> 1)
             above = self.place(_number(middle)) >= sought
@@ -127,7 +127,7 @@ def _zones(zone: Zone, values: Floats, shares: Floats, depth: int) -> list[Zone]
     return found if len(found) <= _MOST else [zone]
 
 
-def _ordered(x: Floats) -> NDArray[np.int64]:
+def _to_ordered_int(x: Floats) -> NDArray[np.int64]:
     """Return whole numbers in the order of floats."""
     bits = np.asarray(x, dtype=np.float64).view(np.int64)
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)

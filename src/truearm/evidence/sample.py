@@ -128,7 +128,7 @@ class Sample:
         return Sample(values, missing, pending, outside, self.plausible)
 
     def place(self, indices: Ints, readings: Floats, issued: int) -> "Sample":
-        """Return a sample in order after more readings at their places, of so many pulls in all."""
+        """Return a sample in order after more readings at their places, with this many pulls in all."""
         tape, arrived = np.full(issued, np.nan), np.zeros(issued, dtype=bool)
         if self.tape is not None:
             tape[: self.n], arrived[: self.n] = self.in_rounds

@@ -184,7 +184,7 @@ class Share(Target):
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
         """Return the arms by their share, missing readings taken for failures."""
         left = [i for i in among if samples[i].size]
-        return sorted(left, key=lambda i: -_guaranteed(samples[i]))
+        return sorted(left, key=lambda i: -_share_at_worst(samples[i]))
 
     def intervals(
         self, sample: Sample, contamination: Contamination, error: float, design: Design
@@ -208,11 +208,11 @@ class Share(Target):
         """Return the difference of the observed shares, half of it for a malicious adversary (extensions 1.2)."""
         if not better.size or not worse.size:
             return 0.0
-        gap = max(0.0, _guaranteed(better) - _reached(worse))
+        gap = max(0.0, _share_at_worst(better) - _share_at_best(worse))
         return gap / 2 if adversary is Adversary.MALICIOUS else gap
 
     def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        return not self._is_hidden(_guaranteed(better), _reached(worse), trust)
+        return not self._is_hidden(_share_at_worst(better), _share_at_best(worse), trust)
 
     def _is_hidden(self, one: float, other: float, trust: Trust) -> bool:
         """Return True if contamination can hide for ever that one observed share is the larger (extensions 1.2).
@@ -262,13 +262,13 @@ class Share(Target):
         return 1.0, _POINT
 
 
-def _guaranteed(sample: Sample) -> float:
+def _share_at_worst(sample: Sample) -> float:
     """Return the share if every missing reading were a failure."""
     known = sample.size + sample.missing
     return (sample.size - int(sample.count(_HALF))) / known if known else 0.0
 
 
-def _reached(sample: Sample) -> float:
+def _share_at_best(sample: Sample) -> float:
     """Return the share if every missing reading were a success."""
     known = sample.size + sample.missing
     return (known - int(sample.count(_HALF))) / known if known else 1.0

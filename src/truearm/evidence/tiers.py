@@ -91,7 +91,7 @@ def _by_tier(better: Relation, listed: list[int], seen: dict[int, int]) -> tuple
 
 
 def closed(better: Relation) -> Relation:
-    """Return a relation with all that follows from it: who is better than a better one is better."""
+    """Return a relation with all that follows from it by transitivity."""
     known = better
     while True:
         steps = known.astype(np.float32)  # counts of ways are whole and far below 2^24

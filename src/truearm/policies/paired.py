@@ -66,7 +66,7 @@ class Paired:
     first
         Rounds before the first decision.
     endless
-        Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
+        Decide nothing: rounds of all arms until the caller stops the study.
     guard
         The arm that a gate compares all others with (evidence T10b).
     batch

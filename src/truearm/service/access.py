@@ -1,4 +1,4 @@
-"""Who may do what: settings and limits of a server, and bearer tokens with roles.
+"""Access to a server: settings, limits, and bearer tokens with roles.
 
 A token is printed once, when it is created, and stored as a digest; its secret has 256 random bits, so a plain
 digest is enough.

@@ -115,18 +115,18 @@ _WORDS = {
 
 def _parts(model: type, field: str) -> list[Any]:
     """Return the types of msgspec at a place in a body, outer ones first."""
-    kinds = list(_nested(msgspec.inspect.type_info(model)))
+    kinds = list(_walk_types(msgspec.inspect.type_info(model)))
     for name in re.findall(r"[A-Za-z_]+", field):
         found = [one for one in kinds if isinstance(one, msgspec.inspect.Field) and one.encode_name == name]
-        kinds = [part for one in found for part in _nested(one.type)]
+        kinds = [part for one in found for part in _walk_types(one.type)]
     return kinds
 
 
-def _nested(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - of msgspec.inspect
+def _walk_types(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - of msgspec.inspect
     yield kind
     inside = [getattr(kind, name, None) for name in ("type", "item_type")]
     for part in filter(None, (*inside, *getattr(kind, "types", ()), *getattr(kind, "fields", ()))):
-        yield from _nested(part)
+        yield from _walk_types(part)
 
 
 def _choices(kinds: list[Any]) -> str:

@@ -205,7 +205,7 @@ class Studies:
         """Hand out pulls to a worker, first those that it holds."""
         check_text("worker", worker)
         self._check_batch("n", n)
-        with self._locked(name) as hosted:
+        with self._lock_study(name) as hosted:
             with self._change(hosted, worker):
                 pulls = _next_pulls(hosted, worker, n)
             return models.Pulls(hosted.study.done, hosted.pending(pulls))
@@ -213,7 +213,7 @@ class Studies:
     def tell(self, name: str, readings: list[models.PullReading], worker: str | None = None) -> models.Outcomes:
         """Record readings one by one: a refused one does not stop the others."""
         self._check_batch("readings", len(readings))
-        with self._locked(name) as hosted, self._change(hosted, worker) as events:
+        with self._lock_study(name) as hosted, self._change(hosted, worker) as events:
             outcomes = [_tell(hosted.study, reading, events) for reading in readings]
         return models.Outcomes(hosted.study.done, outcomes)
 
@@ -222,13 +222,13 @@ class Studies:
     ) -> models.Outcomes:
         """Take back pulls that were never started; those that another worker holds only if `of_others`."""
         self._check_batch("tickets", len(tickets))
-        with self._locked(name) as hosted, self._change(hosted, worker):
+        with self._lock_study(name) as hosted, self._change(hosted, worker):
             outcomes = [_release(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
         return models.Outcomes(hosted.study.done, outcomes)
 
     def stop(self, name: str) -> models.Pulls:
         """End a study with what is known so far."""
-        with self._locked(name) as hosted, self._change(hosted, None) as events:
+        with self._lock_study(name) as hosted, self._change(hosted, None) as events:
             if not hosted.study.done:
                 events.append(Stopped())
                 hosted.study.stop()
@@ -238,7 +238,7 @@ class Studies:
         """Add readings to a passive study, once for each key."""
         self._check_batch("readings", len(readings))
         check_text("key", key)
-        with self._locked(name) as hosted:
+        with self._lock_study(name) as hosted:
             if not hosted.passive:
                 msg = f"study {name!r} hands out pulls; use ask and tell, or create a passive study"
                 raise Conflict(msg, "study", name)
@@ -257,7 +257,7 @@ class Studies:
     @contextmanager
     def read(self, name: str) -> Iterator[HostedStudy]:
         """Lock a study, up to date with its log."""
-        with self._locked(name) as hosted:
+        with self._lock_study(name) as hosted:
             try:
                 hosted.catch_up(lambda after, limit: self.database.rows(name, after, limit))
             except BaseException:
@@ -299,7 +299,7 @@ class Studies:
             raise
 
     @contextmanager
-    def _locked(self, name: str) -> Iterator[HostedStudy]:
+    def _lock_study(self, name: str) -> Iterator[HostedStudy]:
         while True:
             hosted = self._load(name)
             with hosted.lock:
