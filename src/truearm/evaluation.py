@@ -102,8 +102,7 @@ def evaluate(
     """
     known = list(items)
     if not known:
-        msg = "items is empty; give the items to score"
-        raise InvalidArgument(msg, "items")
+        raise InvalidArgument("items is empty; give the items to score", "items")
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     options: ProblemOptions = {

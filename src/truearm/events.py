@@ -92,8 +92,7 @@ def to_row(event: Event) -> Row:
             return RELEASED, event.ticket, event.arm
         case Stopped():
             return (STOPPED,)
-    msg = f"a log takes Issued, Reading, Released and Stopped events, but got {event!r:.80}"
-    raise InvalidArgument(msg)
+    raise InvalidArgument(f"a log takes Issued, Reading, Released and Stopped events, but got {event!r:.80}")
 
 
 _PADS = (None,) * len(COLUMNS)
@@ -119,8 +118,7 @@ def from_row(row: Sequence[Any]) -> Event:
                 return Released(ticket, arm)
     except (TypeError, ValueError, OverflowError):
         pass
-    msg = f"the log has an invalid event: {row!r:.200}"
-    raise ProtocolError(msg)
+    raise ProtocolError(f"the log has an invalid event: {row!r:.200}")
 
 
 def _is_count(value: object) -> bool:
@@ -203,8 +201,7 @@ class Log:
             raise ProtocolError(msg, "ticket", ticket)
         if isinstance(pull, Pull) and pull.arm != self.name(ticket):
             here = f"ticket {ticket} is a pull of {self.name(ticket)!r} here"
-            msg = f"{here}, not of {pull.arm!r}; tell the study that asked for it"
-            raise ProtocolError(msg, "ticket", ticket)
+            raise ProtocolError(f"{here}, not of {pull.arm!r}; tell the study that asked for it", "ticket", ticket)
         return ticket
 
     def as_reading(self, ticket: int, value: object) -> float:

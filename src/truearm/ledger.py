@@ -208,8 +208,7 @@ class Ledger:
         with self._turn, self._database.write(_NAME) as transaction:
             self._book.read(transaction.rows)
             if self._book.gates[gate.number].verdict != "open":
-                msg = f"gate {gate.number} ({gate.name!r}) is closed already; open a new one"
-                raise ProtocolError(msg)
+                raise ProtocolError(f"gate {gate.number} ({gate.name!r}) is closed already; open a new one")
             text = [_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)]
             self._append(transaction, text)
         details = {**gate.details, **notes}

@@ -408,8 +408,7 @@ def _rounds_until(share: float, level: float, log_bar: float) -> int:
 def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
     """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
     if tapes is None or asked.between is None:
-        msg = "between needs the readings of a pilot; add a pilot, or remove between"
-        raise InvalidArgument(msg, "between")
+        raise InvalidArgument("between needs the readings of a pilot; add a pilot, or remove between", "between")
     (low, high), censored = asked.between, math.inf if asked.goal == "min" else -math.inf
     return {name: tape[~((tape < low) | (tape > high)) | (tape == censored)] for name, tape in tapes.items()}
 

@@ -115,8 +115,7 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
         except (TypeError, ValueError):  # an array of several numbers, or a date
             pass
         except OverflowError:
-            msg = f"{name} is beyond the largest number, 1.8e308; {remedy}"
-            raise InvalidArgument(msg, name, value) from None
+            raise InvalidArgument(f"{name} is beyond the largest number, 1.8e308; {remedy}", name, value) from None
     require(False, name, value, "be a number", remedy)
     raise AssertionError
 
@@ -414,8 +413,7 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
         if name not in names:
             near = get_close_matches(name, names, 1)
             remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(names)}"
-            msg = f"{name} is an unexpected keyword argument; {remedy}"
-            raise UnknownArgument(msg, name)
+            raise UnknownArgument(f"{name} is an unexpected keyword argument; {remedy}", name)
 
 
 def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
@@ -570,7 +568,8 @@ class Problem:
             return
         low, high = self.score_range
         if not (low <= score <= high or math.isnan(score) or score == self.censored):
-            msg = f"the score {score:g} of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g}); give the range of all scores"
+            where = f"of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g})"
+            msg = f"the score {score:g} {where}; give the range of all scores"
             raise InvalidArgument(msg, "score_range", score)
 
     @property

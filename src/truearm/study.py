@@ -318,8 +318,7 @@ class Study:
         """Return the study that `to_dict` described, by replaying its events."""
         events = data.get("events", ()) if isinstance(data, Mapping) else ()
         if not isinstance(events, list | tuple):
-            msg = f"events must be a list, but got {events!r:.80}; use what to_dict returned"
-            raise ProtocolError(msg)
+            raise ProtocolError(f"events must be a list, but got {events!r:.80}; use what to_dict returned")
         return cls.replay(data, map(from_row, events))
 
     @classmethod
@@ -335,8 +334,7 @@ class Study:
         """
         needed = ("problem", "policy", "options", "max_pulls", "seed")
         if not isinstance(definition, Mapping):
-            msg = f"the definition of a study must be a dictionary, but got {definition!r:.80}"
-            raise ProtocolError(msg)
+            raise ProtocolError(f"the definition of a study must be a dictionary, but got {definition!r:.80}")
         if lacking := [key for key in needed if key not in definition]:
             msg = f"the definition of the study lacks {', '.join(lacking)}; it was written by another version"
             raise ProtocolError(msg)

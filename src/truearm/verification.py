@@ -102,8 +102,7 @@ def verify(
         certificate, given = certificate_of(result), dict(result)
         kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.get("readings"), "readings")
     if source is None and kept is None:
-        msg = "the result does not carry its readings; give them beside it"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("the result does not carry its readings; give them beside it")
     if source is not None and kept is not None:
         _check_kept(certificate, kept)
     given.pop("readings", None)
@@ -141,8 +140,7 @@ def certificate_of(data: Mapping[str, Any]) -> Certificate:
 def _check_kind(readings: object) -> None:
     if not isinstance(readings, Mapping | Dataset | Counts | Study):
         kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
-        msg = f"readings must be {kinds}, but got {type(readings).__name__}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"readings must be {kinds}, but got {type(readings).__name__}")
 
 
 def _check_kept(certificate: Certificate, kept: Readings) -> None:
@@ -224,8 +222,7 @@ def _repeat(
     except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
         if isinstance(error, _NotRepeatable):
             raise
-        msg = f"certificate.origin does not lead to these readings: {error}"
-        raise VerificationError(msg) from None
+        raise VerificationError(f"certificate.origin does not lead to these readings: {error}") from None
 
 
 class _NotRepeatable(InvalidArgument):
@@ -256,8 +253,7 @@ def _retrace(certificate: Certificate, tapes: Readings, policy: "Policy[Any] | N
     )
     for arm, tape in study.readings.items():
         if len(tape) != len(tapes.get(arm, ())):
-            msg = f"it would have pulled {arm!r} {len(tape)} times, not {len(tapes.get(arm, ()))}"
-            raise ProtocolError(msg)
+            raise ProtocolError(f"it would have pulled {arm!r} {len(tape)} times, not {len(tapes.get(arm, ()))}")
     return _end(study)
 
 
@@ -286,8 +282,7 @@ def _analyze_again(
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
     if "certificate" in data:
-        msg = "the document has a suite and a certificate: it is the one or the other"
-        raise VerificationError(msg)
+        raise VerificationError("the document has a suite and a certificate: it is the one or the other")
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     runs: Runs
     if isinstance(source, Study):
@@ -300,8 +295,7 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
         msg = "the runs of a suite are in its log, or in the document that --json printed; give one of them"
         raise InvalidArgument(msg)
     if set(runs) != set(suite.problem.arms):
-        msg = f"the runs are those of {', '.join(runs)}, not of the suite"
-        raise VerificationError(msg)
+        raise VerificationError(f"the runs are those of {', '.join(runs)}, not of the suite")
     expected = judge_suite(suite, runs).to_dict()
     _compare({key: data.get(key, _Absent) for key in expected}, expected)
     return Verified(beside=tuple(key for key in data if key not in expected and key != "runs"))

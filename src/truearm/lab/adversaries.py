@@ -161,8 +161,7 @@ class Stationary(Attack):
         check_eps(self.eps)
         sides = self.spoils if isinstance(self.spoils, tuple) else (self.spoils,)
         if any(side not in ("any", "top", "bottom") for side in sides):
-            msg = f"spoils must be 'any', 'top' or 'bottom', but got {self.spoils!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"spoils must be 'any', 'top' or 'bottom', but got {self.spoils!r}")
         if self.power is not Adversary.MALICIOUS and any(side != "any" for side in sides):
             msg = f"spoils={self.spoils!r} looks at the true readings; that needs power='malicious'"
             raise InvalidArgument(msg)

@@ -125,8 +125,7 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
         The a of audit 1.c, in [0, eps).
     """
     if not 0 <= slack < check_eps(eps):
-        msg = f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}")
     law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
     attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
@@ -149,8 +148,7 @@ def lifted(
         "paper" for the lifting as printed, "sharp" for the repaired one (audit 1.h).
     """
     if not parameters or max(parameters) > parameters[0]:
-        msg = f"parameters must begin with the largest, but got {list(parameters)!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"parameters must begin with the largest, but got {list(parameters)!r}")
     power = check_adversary(adversary)
     lifts = [lifting(p, eps, adversary, best=arm == 0, constants=constants) for arm, p in enumerate(parameters)]
     laws = [
@@ -187,8 +185,7 @@ def howard_ramdas(
     elif kind == "normal_spread":
         first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
     else:
-        msg = f"kind must be 'uniform', 'cauchy' or 'normal_spread', but got {kind!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"kind must be 'uniform', 'cauchy' or 'normal_spread', but got {kind!r}")
     arms = (first, *[rest] * (check_count("k", k, 2) - 1))
     return Instance(f"Howard-Ramdas {kind} {p:g}", arms, p)
 
@@ -263,6 +260,5 @@ INSTANCES: tuple[str, ...] = tuple(_NAMED)
 def instance(name: str) -> Instance:
     """Return an instance of the standard set by its name, one of `INSTANCES`."""
     if name not in _NAMED:
-        msg = f"instance must be one of {', '.join(INSTANCES)}, but got {name!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"instance must be one of {', '.join(INSTANCES)}, but got {name!r}")
     return Instance(name, _NAMED[name]())

@@ -188,8 +188,7 @@ def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
 def bernoulli_limit(means: Sequence[float]) -> Limit:
     """Return the limit for the means of Bernoulli arms, which nothing contaminates (Garivier and Kaufmann)."""
     if len(means) < 2 or not all(0 < mean < 1 for mean in means):
-        msg = f"means must be at least two numbers in (0, 1), but got {list(means)!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"means must be at least two numbers in (0, 1), but got {list(means)!r}")
     best = int(np.argmax(means))
     rivals = [arm for arm in range(len(means)) if arm != best]
     if any(means[arm] == means[best] for arm in rivals):
@@ -289,8 +288,7 @@ def _nodes(edges: Array) -> tuple[Array, Array]:
 
 def _log_density(shape: Shape, z: Array) -> Array:
     if shape not in _KNOWN:
-        msg = f"shape must be 'gaussian', 'laplace' or 'logistic', but got {shape!r}"
-        raise InvalidArgument(msg, "shape")
+        raise InvalidArgument(f"shape must be 'gaussian', 'laplace' or 'logistic', but got {shape!r}", "shape")
     return _KNOWN[shape](z)
 
 
@@ -321,8 +319,7 @@ def minimax_pulls(
     """
     against = Contamination.of(contamination)
     if against is None:
-        msg = "contamination must be a fraction or a Contamination, but got None"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("contamination must be a fraction or a Contamination, but got None")
     unit = lifting(0.5, against.eps, against.adversary, best=True).m2 / max(law.m2 for law in instance.arms)
     gaps = [unit * gap for gap in instance.effective_gaps(against.eps, against.adversary)]
     return contaminated_lower_bound(gaps, unit * tolerance, delta, eps=against.eps, reach=check_reach(reach))

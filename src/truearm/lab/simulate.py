@@ -315,22 +315,19 @@ def simulate(
 
 def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) -> bool:
     if engine not in ("auto", "compiled", "python"):
-        msg = f"engine must be 'auto', 'compiled' or 'python', but got {engine!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"engine must be 'auto', 'compiled' or 'python', but got {engine!r}")
     if engine == "python" or isinstance(policy, Runner):
         return False
     if importlib.util.find_spec("numba") is None:
         if engine == "compiled":
             install = "install it with: pip install 'truearm[lab]'"
-            msg = f"engine='compiled' needs numba; {install}, or use engine='python'"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"engine='compiled' needs numba; {install}, or use engine='python'")
         return False
     from truearm.lab import engine as compiled
 
     supported = compiled.supports(policy, problem)
     if engine == "compiled" and not supported:
-        msg = f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'")
     if supported and not compiled.is_cached():
         logging.getLogger(__name__).warning("truearm: compiling the simulation engine; about a minute, once")
     return supported
