@@ -116,7 +116,7 @@ def test_delays_equal_to_the_value_do_not_break_the_guarantee_in_full():
 
 
 def test_prefixes_per_arm_would_be_wrong():
-    # docs/parallel.md: each arm's factor is 2 or 0; shown in a convenient order one of them is seen alone
+    # docs/scale.md: each arm's factor is 2 or 0; shown in a convenient order one of them is seen alone
     seen = [max(a, b, a * b) >= 2 for a, b in product((0, 2), repeat=2)]
     in_order_of_issue = [max(a, a * b) >= 2 for a, b in product((0, 2), repeat=2)]
     assert np.mean(seen) == 0.75

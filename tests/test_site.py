@@ -39,7 +39,7 @@ def test_pages_come_in_the_order_in_which_they_are_needed():
     listed = re.findall(r"^[\w/-]+$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
     wanted = [
         *("start", "reading", "why"),
-        *(f"recipes/{name}" for name in ("ci-gate", "judges", "surveys", "optuna")),
+        *(f"recipes/{name}" for name in ("ci-gate", "agents", "judges", "surveys")),
         *("evidence", "errata", "made/reference", "cli", "http", "made/peers", "figures", "made/changelog"),
     ]
     assert [name for name in listed if name in wanted] == wanted

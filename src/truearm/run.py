@@ -2,7 +2,7 @@
 
 Pulls may run on any `concurrent.futures.Executor`. Readings that come back first are not a fair sample, because a
 slow reading may be slow for being large; that is why a study counts pulls that are out at their worst, and why
-nothing here drops, retries or reorders a pull (docs/parallel.md).
+nothing here drops, retries or reorders a pull (docs/scale.md).
 """
 
 import math

@@ -4,7 +4,7 @@ Pair evidence decides, and its error probability does not depend on how arms are
 go to the variant with the highest upper limit: one that equals the control is left alone while others may still
 win, which least evidence first would never do.
 
-A pull that is out counts at its worst (docs/parallel.md), so that readings may come late and in any order.
+A pull that is out counts at its worst (docs/scale.md), so that readings may come late and in any order.
 """
 
 import math
