@@ -27,7 +27,7 @@ from typing import NamedTuple
 from truearm.cli.saved import create
 from truearm.cli.setting import Setting
 from truearm.commands.command import Command
-from truearm.commands.measure import command_source, machine
+from truearm.commands.measure import machine, measure
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.run import run
@@ -164,14 +164,14 @@ def of_race(runs: int, path: Path | None) -> float:
     study = Study(Problem(arms=("a", "b"), goal="min"), policy=TopTwo(first=runs // 2), seed=1)
     if path is not None:
         create(path, study, setting)
-    source = command_source(commands)
+    by_name = {command.name: command for command in commands}
     moments = [time.perf_counter()]
 
     def watch() -> bool:
         moments[1:] = [time.perf_counter()]
         return study.pulls >= runs
 
-    run(study, lambda arm: partial(source, arm), watch=watch)
+    run(study, lambda arm: lambda: measure(by_name[arm]).value, watch=watch)
     return (moments[1] - moments[0]) / runs
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import truearm as ta
 from entry import TRUEARM, truearm
-from truearm.commands.builds import Builds, median_run
-from truearm.commands.revisions import Revision
+from truearm.commands.measure import median_run
+from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
 
 PAGE = (Path(__file__).parent.parent / "docs" / "revisions.md").read_text(encoding="utf-8")

@@ -13,7 +13,6 @@ from truearm import Study
 from truearm.claims.gates import judge_gate
 from truearm.cli import main
 from truearm.cli.saved import open_log
-from truearm.commands import measure as processes
 from truearm.commands.measure import Measurement
 from truearm.commands.process import Run, Tail
 from truearm.errors import InvalidArgument
@@ -116,7 +115,7 @@ def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeo
         run = Run(min(taken, conditions.timeout), 0.0, 0.0, None, 0, late, Tail(), Tail(), left_behind=False)
         return Measurement(value=math.nan if late else taken, run=run)
 
-    monkeypatch.setattr(processes, "measure", measured)
+    monkeypatch.setattr("truearm.cli.racing.measure", measured)
     gate = ["--fail-if-worse-than", "old", "--tolerance", "50%", "--timeout", str(timeout)]
     found = CliRunner().invoke(main, ["race", "old", "new", *gate, *target, "-M", "400", "-q"])
     assert found.exit_code == code, found.output

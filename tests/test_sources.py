@@ -7,25 +7,14 @@ import signal
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from truearm.commands.command import Command, bind
-from truearm.commands.measure import (
-    METRICS,
-    Conditions,
-    command_source,
-    machine,
-    measure,
-    run_hook,
-    shell_cost,
-)
+from truearm.commands.measure import METRICS, Conditions, machine, measure, run_hook, shell_cost
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.run import run as drive
-from truearm.study import Study
 
 MEGABYTE = 1 << 20
 LATE = 4.0  # seconds no run here takes, however busy the machine
@@ -135,32 +124,6 @@ def test_a_time_out_has_no_value_of_its_own(metric):
     assert 0.2 <= run.run.wall < LATE
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_source_says_that_time_ran_out_after_its_hooks(metric, tmp_path):
-    heard = []
-    source = command_source(
-        [Command("sleep 20", name="late")],
-        metric,
-        conditions=Conditions(timeout=0.1),
-        conclude={"late": Command(f"touch '{tmp_path}/concluded'")},
-        listen=lambda arm, run: heard.append((arm, run.run.timed_out)),
-    )
-    with pytest.raises(TimeoutError, match=r"'sleep 20' was killed after 0\.1 seconds"):
-        source("late")
-    assert heard == [("late", True)]
-    assert (tmp_path / "concluded").exists()
-
-
-@pytest.mark.parametrize(("goal", "value"), [("min", math.inf), ("max", -math.inf)])
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_run_that_timed_out_is_on_the_bad_side(metric, goal, value):
-    study = Study(["late", "later"], goal=goal, max_pulls=2)
-    commands = [Command("sleep 20", name="late"), Command("sleep 30", name="later")]
-    source = command_source(commands, metric, conditions=Conditions(timeout=0.05))
-    drive(study, lambda arm: partial(source, arm))
-    assert study.readings == {"late": [value], "later": [value]}
-
-
 @pytest.mark.parametrize("metric", ["wall", "memory"])
 def test_a_time_out_leaves_no_orphans(tmp_path, metric):
     line = f"sleep 60 & echo $! > '{tmp_path}/pid'; (trap '' TERM; sleep 60); wait"
@@ -245,15 +208,6 @@ def test_without_pidfd_a_thread_waits(monkeypatch):
     assert 0.1 <= measure(Command("sleep 0.1")).value < LATE
     assert measure(Command("sleep 9"), "wall", Conditions(timeout=0.1)).run.timed_out
     assert measure(Command("echo 4"), "stdout").value == 4
-
-
-def test_a_source_runs_all_commands_through_the_shell_of_one(tmp_path):
-    shell = tmp_path / "shell"
-    shell.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/log'\nexec /bin/sh \"$@\"\n")
-    shell.chmod(0o755)
-    source = command_source([Command("echo 1"), Command("echo 2;", shell=str(shell))], "stdout")
-    assert (source("echo 1"), source("echo 2;")) == (1, 2)
-    assert (tmp_path / "log").read_text() == "ran\nran\n"
 
 
 def test_the_cost_of_a_shell_is_that_of_an_empty_command():

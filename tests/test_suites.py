@@ -19,10 +19,9 @@ from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.suites import Progress, Suite, judge_suite
 from truearm.cli.race import race_command
-from truearm.commands import metrics
 from truearm.commands.command import Command
-from truearm.commands.measure import Conditions, measure
-from truearm.commands.metrics import MAX_METRICS
+from truearm.commands.measure import MAX_METRICS, Conditions, measure
+from truearm.commands.measure import runs_of as runs_of_log
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.events import Noted
 from truearm.evidence.suites import (
@@ -184,7 +183,7 @@ def test_the_runs_in_a_document_are_those_of_the_log_that_it_is_verified_by():
     while pulls := study.ask():
         for pull in pulls:
             study.tell(pull, Noted(1.0, {"metrics": {"a": 2.0 + (pull.arm == "old")}}))
-    runs = metrics.runs_of(ROUNDS.arms, study.events())
+    runs = runs_of_log(ROUNDS.arms, study.events())
     data = json.loads(json.dumps(judge_suite(SUITE, runs).to_dict(runs=True)))
     assert verify(data, study)
     data["runs"]["old"][1]["a"] = 1.0

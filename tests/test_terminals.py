@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from truearm.claims.result import Result
 from truearm.cli import main
 from truearm.commands.command import Command
-from truearm.commands.measure import Conditions, command_source, measure, run_hook
+from truearm.commands.measure import measure, run_hook
 from truearm.errors import CommandFailed
 from truearm.report.export import cell, csv_text, document, json_text
 from truearm.report.tables import arm_rows, markdown
@@ -137,17 +137,12 @@ def test_a_hook_obeys_the_time_out(stage):
         run_hook(Command("sleep 60"), stage, 0.05)
 
 
-def test_hooks_around_a_run_obey_its_time_out():
-    hooks = {"true": Command("sleep 60")}
-    for given in ({"prepare": hooks}, {"conclude": hooks}):
-        source = command_source([Command("true")], conditions=Conditions(timeout=0.2), **given)
-        with pytest.raises(CommandFailed, match=r"0\.2 seconds"):
-            source("true")
-
-
-def test_a_race_whose_setup_hangs_ends_in_words():
-    found = CliRunner().invoke(main, ["race", "--timeout", "0.1", "-s", "sleep 60", "-r", "2", "true", "echo"])
-    assert (found.exit_code, "give it more time, or run it before the race" in found.output) == (2, True)
+@pytest.mark.parametrize(
+    ("hook", "says"), [("-s", "give it more time, or run it before the race"), ("-p", "0.1 s"), ("-C", "0.1 s")]
+)
+def test_a_race_whose_hook_hangs_ends_in_words(hook, says):
+    found = CliRunner().invoke(main, ["race", "--timeout", "0.1", hook, "sleep 60", "-r", "2", "true", "echo"])
+    assert (found.exit_code, says in found.output) == (2, True)
 
 
 def test_processes_that_runs_leave_behind_are_told_of():

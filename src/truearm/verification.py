@@ -19,7 +19,7 @@ from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Result, check_schema
 from truearm.claims.suites import Runs, Suite, judge_suite
-from truearm.commands.metrics import runs_of
+from truearm.commands.measure import runs_of
 from truearm.data.dataset import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.evidence.counts import Counted, Counts

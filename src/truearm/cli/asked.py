@@ -12,7 +12,6 @@ import click
 
 from truearm.claims.suites import Suite
 from truearm.cli.setting import HOOKS, Setting, hooks_for
-from truearm.commands.builds import Builds
 from truearm.commands.command import (
     MAX_COMMANDS,
     Command,
@@ -24,7 +23,7 @@ from truearm.commands.command import (
     unknown_placeholder,
 )
 from truearm.commands.measure import Conditions
-from truearm.commands.revisions import Revision
+from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import least_rounds, win_level_of

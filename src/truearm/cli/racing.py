@@ -24,18 +24,18 @@ from truearm.cli.live import Board
 from truearm.cli.outcome import Outcome
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
-from truearm.commands.builds import Builder, Builds, Run, median_run
 from truearm.commands.measure import (
-    Measurement,
+    NOTE,
+    Run,
     clear_run_variables,
-    command_source,
+    measure,
+    median_run,
     run_hook,
     set_run_variables,
     shell_cost,
 )
-from truearm.commands.metrics import NOTE
 from truearm.commands.process import check_posix
-from truearm.commands.revisions import check_out, hold, reopen
+from truearm.commands.revisions import Builder, Builds, check_out, check_unchanged
 from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
 from truearm.events import Noted, Reading
@@ -82,14 +82,12 @@ def start(asked: Asked, stack: ExitStack) -> Race:
         check_out(
             asked.revisions,
             build=asked.build,
-            rebuilt=asked.builds is not None,
+            every_round=asked.builds is not None,
             announce=(lambda: None) if asked.quiet else announce,
         )
         if asked.revisions
         else ()
     )
-    if not asked.builds:
-        stack.enter_context(hold(one.top for one in revisions if one.commit is not None))
     setting, problem = define(asked, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
@@ -141,7 +139,7 @@ def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
     if found.setting.random_builds:
         stack.enter_context(found.setting.random_builds.hold())
     else:
-        stack.enter_context(hold(reopen(c.cwd for c in found.setting.commands if c.cwd is not None)))
+        check_unchanged(command.cwd for command in found.setting.commands if command.cwd is not None)
     follower = None if found.suite is None else Follower(found.suite, found.study)
     first = getattr(policy, "first", 1)
     return Race(study=found.study, setting=found.setting, first=first, store=found.store, follower=follower)
@@ -344,24 +342,13 @@ class _Recorder:
         self._runs = 0
         self._builder = Builder(setting.random_builds) if setting.random_builds else None
         self._round: dict[str, Run] = {}  # measured with others, and not yet asked for
-        self._details: dict[str, Any] = {}
-        self._source = command_source(
-            setting.commands,
-            setting.metric,
-            conditions=setting.conditions,
-            prepare=setting.hooks.get("prepare"),
-            conclude=setting.hooks.get("conclude"),
-            listen=self._listen,
-        )
+        self._commands = {command.name: command for command in setting.commands}
 
     def __enter__(self) -> "_Recorder":
         return self
 
     def __exit__(self, *_: object) -> None:
         clear_run_variables()
-
-    def _listen(self, _arm: str, measurement: Measurement) -> None:
-        self._details = measurement.details()
 
     def is_out_of_reach(self, asked: Asked) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
@@ -382,15 +369,17 @@ class _Recorder:
         return self.budget is not None
 
     def _measure(self, arm: str, iteration: str) -> Run:
-        """Run a command once; a time-out counts as worse than any run that ended."""
-        if self.race.setting.warmup_every_run and iteration.isdigit():
+        """Run a command once, between its hooks; a time-out counts as worse than any run that ended."""
+        setting = self.race.setting
+        if setting.warmup_every_run and iteration.isdigit():
             self._measure(arm, f"warmup-{iteration}")  # so that no other command ran just before (extensions R)
         set_run_variables(iteration)
-        try:
-            value = self._source(arm)
-        except TimeoutError:
-            value = self.race.study.problem.censored
-        return value, self._details
+        if hooks := setting.hooks.get("prepare"):
+            run_hook(hooks[arm], "prepare", setting.conditions.timeout)
+        found = measure(self._commands[arm], setting.metric, setting.conditions)
+        if hooks := setting.hooks.get("conclude"):
+            run_hook(hooks[arm], "conclude", setting.conditions.timeout)
+        return self.race.study.problem.censored if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:
         """Run every command some times, not counted; builds are warmed up in their round."""
@@ -401,7 +390,7 @@ class _Recorder:
     def spent(self) -> str:
         """Return how many builds were made and runs of them measured."""
         return (
-            "" if self._builder is None else f"{plural(self._builder.made, 'build')}, {plural(self._runs, 'run')}"
+            "" if self._builder is None else f"{plural(self._builder.count, 'build')}, {plural(self._runs, 'run')}"
         )
 
     def _measure_round(self, builder: Builder, builds: Builds, arms: Sequence[str]) -> dict[str, Run]:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
-from truearm.commands.builds import Builds
 from truearm.commands.command import Command, bind, share_shell
 from truearm.commands.measure import Conditions
+from truearm.commands.revisions import Builds
 from truearm.errors import InvalidArgument
 
 AnyResult = TypeVar("AnyResult", Result, SuiteResult)

@@ -13,8 +13,7 @@ from truearm.cli.asked import Asked
 from truearm.cli.outcome import describe_losses, plain_builds, plain_commands, where_saved, write_exports
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
-from truearm.commands.measure import machine
-from truearm.commands.metrics import runs_of
+from truearm.commands.measure import machine, runs_of
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.report import export, tables, words

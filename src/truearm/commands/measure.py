@@ -1,10 +1,12 @@
 """Measure a command: run it once and read one number off it, or a JSON object of them.
 
 A pull that goes wrong is never retried and never dropped, because both would be contamination of our own making:
-a time-out raises TimeoutError, which counts as worse than any reading; a failure ends the run or is a missing
-reading (NaN), as the user chose. Commands of one source are started alike; nothing is subtracted from the clock.
+a time-out counts as worse than any reading; a failure ends the race or is a missing reading (NaN), as the user
+chose. Nothing is subtracted from the clock. In a JSON object, a metric without a number (null, NaN, an infinity, a
+number beyond all floats) is a missing reading, None here.
 """
 
+import json
 import math
 import os
 import platform
@@ -14,7 +16,7 @@ import signal
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,19 +24,23 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from truearm.claims import suites
 from truearm.commands import process
-from truearm.commands.command import Command, share_shell
-from truearm.commands.metrics import NOTE, parse_metrics
+from truearm.commands.command import Command
 from truearm.errors import CommandFailed, InvalidArgument, printable
+from truearm.events import Event, Issued, Reading
 from truearm.problem import check_positive
 
-Source = Callable[[str], float]
+Run = tuple[float, Mapping[str, Any]]
+"""A reading, and what the log notes about it."""
 
 METRICS = ("wall", "cpu", "memory", "stdout")
 SUITE = "json"
 """Many metrics at once: one JSON object of numbers on standard output; the reading is the wall time."""
 ITERATION = "TRUEARM_ITERATION"
 """The variable that holds the number of a run of its command, from 0 on."""
+NOTE = "metrics"
+"""The key of a run's metrics in the notes of its reading."""
 PADDING = "TRUEARM_PAD"
 """The variable whose random length moves the stack of every run, so that no command keeps a lucky place."""
 _MAX_PADDING = 4096  # bytes: a page
@@ -46,6 +52,10 @@ _NUMBER = re.compile(
 _SUITE_BYTES = 1 << 20  # kept of an output that is one JSON object
 _SHELL_TIMEOUT_S = 1.0  # for an empty command
 _SHELL_RUNS = 11  # take some 20 ms and give the median to a tenth
+MAX_METRICS = 1000  # of a run: more are a slip, such as a list of raw samples with a name each
+_MAX_NAME = 200  # characters of a metric
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+_MEASURED = ("wall", "user", "system", "peak_memory")
 _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
 
 
@@ -98,8 +108,7 @@ class Measurement:
 
     def details(self) -> dict[str, Any]:
         """Return what the log notes about a run besides the reading."""
-        names = ("wall", "user", "system", "peak_memory", "exit_code", "timed_out")
-        details = {name: getattr(self.run, name) for name in names}
+        details = {name: getattr(self.run, name) for name in (*_MEASURED, "exit_code", "timed_out")}
         if self.run.left_behind:
             details["left_behind"] = True
         return details if self.metrics is None else {**details, NOTE: self.metrics}
@@ -254,7 +263,7 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
         if not run.stdout.has_whole_line:
             msg = f"printed a line of more than {_SUITE_BYTES >> 20} MiB"
             raise InvalidArgument(msg)
-        return parse_metrics(run.stdout.text)
+        return _parse_metrics(run.stdout.text)
     except InvalidArgument as error:
         if ignore_failure:
             return None
@@ -264,6 +273,57 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
             "so, or let failures count as missing"
         )
         raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None
+
+
+def _parse_metrics(text: str) -> dict[str, float | None]:
+    """Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
+    found = _load(text)
+    if not isinstance(found, dict):
+        msg = f"printed {_KINDS.get(type(found), 'a number')}"
+        raise InvalidArgument(msg)
+    if len(found) > MAX_METRICS:
+        msg = f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most"
+        raise InvalidArgument(msg)
+    return {name: _number(name, value) for name, value in found.items()}
+
+
+def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    whole = text.strip()
+    if not whole:
+        msg = "printed nothing"
+        raise InvalidArgument(msg)
+    last = whole.rpartition("\n")[2]
+    for part in dict.fromkeys((whole, last)):
+        try:
+            return json.loads(part, object_pairs_hook=_unique)
+        except InvalidArgument:
+            raise
+        except (ValueError, RecursionError):
+            continue
+    msg = f"printed {last[-80:]!r}, which is not JSON"
+    raise InvalidArgument(msg)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        msg = f"printed {next(name for name in names if names.count(name) > 1)!r} twice"
+        raise InvalidArgument(msg)
+    return dict(pairs)
+
+
+def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        msg = f"{name!r:.80} is {_KINDS[type(value)]}"
+        raise InvalidArgument(msg)
+    if not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
+        msg = f"{name!r:.80} is not a name: it is empty, long, or has characters that do not print"
+        raise InvalidArgument(msg)
+    try:
+        number = math.nan if value is None else float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _failure(
@@ -293,10 +353,10 @@ def shell_cost(command: Command, metric: str = "wall") -> float | None:
     """Return the seconds that a command's shell adds to each reading, or None; no reading is corrected."""
     if command.shell is None or metric not in ("wall", "cpu"):
         return None
-    empty = replace(command, text=":")
-    with suppress(CommandFailed, InvalidArgument, TimeoutError):
-        source = command_source([empty], metric, conditions=Conditions(timeout=_SHELL_TIMEOUT_S))
-        return statistics.median(source(empty.name) for _ in range(_SHELL_RUNS))
+    empty, rules = replace(command, text=":"), Conditions(timeout=_SHELL_TIMEOUT_S)
+    with suppress(CommandFailed, InvalidArgument):
+        costs = [measure(empty, metric, rules).value for _ in range(_SHELL_RUNS)]
+        return None if any(map(math.isnan, costs)) else statistics.median(costs)
     return None
 
 
@@ -314,47 +374,38 @@ def run_hook(command: Command, stage: str, timeout: float | None = None) -> None
             raise _failure(command, stage, run.exit_code, printed, timeout=timeout if run.timed_out else None)
 
 
-def command_source(
-    commands: Sequence[Command],
-    metric: str = "wall",
-    *,
-    conditions: Conditions | None = None,
-    prepare: Mapping[str, Command] | None = None,
-    conclude: Mapping[str, Command] | None = None,
-    listen: Callable[[str, Measurement], None] | None = None,
-) -> Source:
-    """Return the source that runs the command named like the arm; all commands share one shell, or use none.
+def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[suites.Run]]:
+    """Return the metrics of all runs in a log, per arm in order of round, None for a run without them."""
+    runs: dict[str, list[suites.Run]] = {arm: [] for arm in arms}
+    places = {}
+    for event in events:
+        if isinstance(event, Issued):
+            places[event.ticket] = event.draw
+            runs[event.arm] += [None] * (event.draw + 1 - len(runs[event.arm]))
+        elif isinstance(event, Reading):
+            noted = (event.notes or {}).get(NOTE)  # another program may have written it
+            if isinstance(noted, Mapping):
+                metrics = {name: _number(name, value) for name, value in noted.items()}
+                runs[event.arm][places[event.ticket]] = metrics
+    return runs
 
-    Parameters
-    ----------
-    prepare, conclude
-        By arm, what to run before and after each measured run.
-    listen
-        Called with the arm and the measurement before the reading is returned.
 
-    Raises
-    ------
-    TimeoutError
-        By the source, if a run timed out.
-    """
-    by_name = {command.name: command for command in share_shell(commands)}
-    before, after = prepare or {}, conclude or {}
-    limit = conditions.timeout if conditions else None
+def median_run(runs: Sequence[Run]) -> tuple[float, dict[str, Any]]:
+    """Return the median of the runs of one build, missing if one is, and what the log notes about them."""
+    values, notes = [value for value, _ in runs], [details for _, details in runs]
+    details: dict[str, Any] = {name: _median(note.get(name) for note in notes) for name in _MEASURED}
+    details["exit_code"] = next((note["exit_code"] for note in notes if note.get("exit_code")), 0)
+    details.update({name: True for name in ("timed_out", "left_behind") if any(note.get(name) for note in notes)})
+    details["runs"] = [value if math.isfinite(value) else None for value in values]
+    if all(NOTE in note for note in notes):
+        names = dict.fromkeys(name for note in notes for name in note[NOTE])
+        details[NOTE] = {name: _median(note[NOTE].get(name) for note in notes) for name in names}
+    return math.nan if any(map(math.isnan, values)) else statistics.median(values), details
 
-    def source(arm: str) -> float:
-        if arm in before:
-            run_hook(before[arm], "prepare", limit)
-        measurement = measure(by_name[arm], metric, conditions)
-        if arm in after:
-            run_hook(after[arm], "conclude", limit)
-        if listen:
-            listen(arm, measurement)
-        if measurement.run.timed_out:
-            msg = f"command {printable(by_name[arm].text)!r} was killed after {limit:g} seconds"
-            raise TimeoutError(msg)
-        return measurement.value
 
-    return source
+def _median(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else statistics.median(known)  # type: ignore[type-var]
 
 
 def machine() -> dict[str, str | int]:

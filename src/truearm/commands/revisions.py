@@ -1,9 +1,11 @@
 """Check out revisions of a git repository as folders to run commands in, and build them.
 
-A revision is a worktree outside of the repository, in a cache with one folder per commit and build command. After
-a race it is taken off the repository's list of worktrees; the files stay for the next race until they were unused
-for a month, or changed since they were built. ``.`` is the working tree as it is. A race over random builds has a
-folder of its own for each revision, where every round checks it out again and builds it with another seed.
+A revision is a worktree in a cache with one folder per commit and build command. Git's own files of it move there
+too, so the repository never lists it. Files stay for the next race until they were unused for a month, or changed
+since they were built. ``.`` is the working tree as it is.
+
+A race over random builds has a new folder for each revision, and every round builds it again with another seed:
+where code lands in memory changes how fast it runs, and a seed only changes that (extensions U1, U2).
 """
 
 import hashlib
@@ -17,7 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
@@ -28,6 +32,8 @@ from truearm.errors import CommandFailed, InvalidArgument, printable
 WORKING_TREE = "working tree"
 SEED = "TRUEARM_SEED"
 """The variable that holds the seed of a build."""
+MAX_SEED = 2**31 - 1  # from 1 on: linkers take 0 and -1 for something else
+EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored: two of few layouts may be equal by chance
 MAX_AGE_S = 30 * 86_400
 _TAIL_CHARACTERS = 2000  # of a failed build's output: a screenful
 
@@ -45,11 +51,70 @@ class Revision:
     folder: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builds:
+    """How the revisions of a race are built.
+
+    Parameters
+    ----------
+    command
+        The build command.
+    revisions
+        By arm.
+    rounds
+        The largest number of rounds, each with a new build of every revision; None builds once for all rounds.
+    runs
+        Runs of a build in its round.
+    """
+
+    command: str
+    revisions: Mapping[str, Revision]
+    rounds: int | None = None
+    runs: int = 1
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Remove the folders of the builds when the body ends."""
+        tops, cache = [Path(one.top) for one in self.revisions.values()], cache_folder()
+        if outside := [top for top in tops if not top.resolve().is_relative_to(cache.resolve())]:
+            msg = f"builds of this race are in {str(outside[0])!r}, not in the cache {str(cache)!r}; race again"
+            raise InvalidArgument(msg)  # a log may name any folder, and these are removed
+        try:
+            yield
+        finally:
+            for top in tops:
+                _remove(top)
+
+
+class Builder:
+    """Makes the builds of a race; refuses a command that makes the same files for every seed."""
+
+    def __init__(self, builds: Builds) -> None:
+        self.count = 0
+        self._builds = builds
+        self._digests: dict[str, list[str]] = {arm: [] for arm in builds.revisions}
+
+    def build(self, arm: str) -> dict[str, Any]:
+        """Build a revision with a new seed, in place of its last build, and return what the log notes."""
+        revision, digests = self._builds.revisions[arm], self._digests[arm]
+        seed = 1 + secrets.randbelow(MAX_SEED)
+        _make(revision, self._builds.command, seed)
+        self.count += 1
+        digests.append(_digest(Path(revision.top)))
+        if len(digests) == EQUAL_BUILDS and len(set(digests)) == 1:
+            msg = (
+                f"--build {self._builds.command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} "
+                f"seeds: the build ignores {{seed}}; let it, or ${SEED}, change the layout (docs/revisions.md)"
+            )
+            raise InvalidArgument(msg)
+        return {"seed": seed, "build": digests[-1]}
+
+
 def check_out(
     names: Sequence[str],
     *,
     build: str | None = None,
-    rebuilt: bool = False,
+    every_round: bool = False,
     start: str = ".",
     cache: Path | None = None,
     announce: Callable[[], object] = lambda: None,
@@ -62,8 +127,8 @@ def check_out(
         What git understands as a revision, or ``.`` for the working tree.
     build
         Command line to run once in each revision's folder; in the working tree it is run each time.
-    rebuilt
-        Only choose a folder for each, to be built in every round; the working tree becomes a commit of its own.
+    every_round
+        Only choose a folder for each, to be built in every round; the working tree becomes a commit.
     announce
         Called once all names are known to git, before the work begins.
     """
@@ -72,42 +137,20 @@ def check_out(
     commits = [None if name == "." else repository.commit(name) for name in names]
     announce()
     _prune(root)
-    if rebuilt:
-        return tuple(repository.rebuilt(name, commit) for name, commit in zip(names, commits, strict=True))
-    return tuple(repository.check_out(name, commit, build) for name, commit in zip(names, commits, strict=True))
+    place = repository.reserve if every_round else partial(repository.check_out, build=build)
+    return tuple(place(name, commit) for name, commit in zip(names, commits, strict=True))
 
 
-@contextmanager
-def hold(tops: Iterable[str]) -> Iterator[None]:
-    """Take worktrees off the repository's list when the body ends; their files stay in the cache."""
-    try:
-        yield
-    finally:
-        for top in map(Path, set(tops)):
-            with suppress(Timeout, OSError), _lock(top, timeout=0):
-                _unregister(top)
-
-
-def reopen(folders: Iterable[str]) -> list[str]:
-    """Return the worktrees that contain folders, for a race that continues there.
-
-    Raises
-    ------
-    InvalidArgument
-        If their files have changed.
-    """
-    found: set[Path] = set()
-    for folder in folders:
-        top = next((top for top in (Path(folder), *Path(folder).parents) if _marker(top).exists()), None)
-        if top is None or top in found:
-            continue
+def check_unchanged(folders: Iterable[str]) -> None:
+    """Raise InvalidArgument if files changed in a worktree around one of these folders since it was built."""
+    above = [(Path(folder), *Path(folder).parents) for folder in folders]
+    found = {next((top for top in tops if _marker(top).exists()), None) for tops in above}
+    for top in filter(None, found):
         commit = _marker(top).read_text(errors="replace").partition("\n")[0]
         with _lock(top):
             if not _is_ready(top, commit):
                 msg = f"files of {commit[:12]} in {str(top)!r} changed since the race; start a new race"
                 raise InvalidArgument(msg)
-        found.add(top)
-    return [*map(str, found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +187,23 @@ class _Repository:
         raise InvalidArgument(msg)
 
     def check_out(self, name: str, commit: str | None, build: str | None) -> Revision:
+        """Return a revision that is built; the cache has one folder for each commit, build and prefix."""
         if commit is None:
             revision = self._revision(WORKING_TREE, None, self.top)
             if build is not None:
                 _build(revision, build)
             return revision
         how = hashlib.sha256(f"{build}\0{self.prefix}".encode(errors="surrogateescape")).hexdigest()[:8]
-        revision = self._revision(name, commit, self._place(commit, how))
-        top = Path(revision.top)
+        top = self._place(commit, how)
+        revision = self._revision(name, commit, top)
         with _lock(top):  # another race may be building it
             if not _is_ready(top, commit):
-                make(revision, build)
+                _make(revision, build)
             os.utime(_marker(top))
         return revision
 
-    def rebuilt(self, name: str, commit: str | None) -> Revision:
-        """Return a revision with a folder that no other race has."""
+    def reserve(self, name: str, commit: str | None) -> Revision:
+        """Return a revision with a folder that no other race has, and nothing in it yet."""
         known = commit or self._commit_working_tree()
         name = WORKING_TREE if commit is None else name
         return self._revision(name, known, self._place(known, secrets.token_hex(4)))
@@ -178,24 +222,23 @@ class _Repository:
             index = Path(folder, "index")
             # with its time, by which git finds files that changed within the second in which they were added
             shutil.copy2(_git(self.top, "rev-parse", "--path-format=absolute", "--git-path", "index"), index)
-            names = {
-                f"GIT_{who}_{what}": "truearm" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-            }
-            env = {"GIT_INDEX_FILE": str(index), **names}
+            roles, parts = ("AUTHOR", "COMMITTER"), ("NAME", "EMAIL")
+            env = {f"GIT_{role}_{part}": "truearm" for role in roles for part in parts}
+            env["GIT_INDEX_FILE"] = str(index)
             _git(self.top, "add", "--all", env=env)
-            return _git(
-                self.top, "commit-tree", _git(self.top, "write-tree", env=env), "-m", WORKING_TREE, env=env
-            )
+            tree = _git(self.top, "write-tree", env=env)
+            return _git(self.top, "commit-tree", tree, "-m", WORKING_TREE, env=env)
 
 
-def make(revision: Revision, build: str | None, seed: int | None = None) -> None:
+def _make(revision: Revision, build: str | None, seed: int | None = None) -> None:
     """Check out a revision in place of what is there, and build it."""
     top, commit = Path(revision.top), revision.commit
     assert commit is not None
-    remove(top)
+    _remove(top)
     # by force, because a folder that was deleted by hand may still be on the list
     where = Path(revision.repository)
     _git(where, "worktree", "add", "--force", "--quiet", "--detach", str(top), commit)
+    _unlist(top, where)
     if (top / ".gitmodules").exists():
         _git(top, "submodule", "update", "--init", "--recursive", "--quiet")
     if not Path(revision.folder).is_dir():
@@ -212,30 +255,25 @@ def _build(revision: Revision, build: str, seed: int | None = None) -> None:
     if seed is not None:
         values["seed"] = env[SEED] = str(seed)
     command = bind(build, values, cwd=revision.folder)
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output:  # not a pipe: a build may leave processes that go on writing
         try:
-            code = subprocess.run(
-                command.argv,
-                cwd=revision.folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                check=False,
-            ).returncode
+            code = subprocess.call(
+                command.argv, cwd=revision.folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
         except OSError as error:
             msg = f"--build {build!r} cannot be started: {error.strerror or error}"
             raise CommandFailed(msg, command=build, exit_code=127, stage="build") from None
         output.seek(0)
         printed = output.read().decode(errors="backslashreplace")[-_TAIL_CHARACTERS:]
     if code != 0:
-        msg = f"--build {command.text!r} of revision {revision.name!r} ended with exit code {code}; " + (
+        said = (
             f"it printed:\n{printable(printed.strip(), lines=True)}" if printed.strip() else "it printed nothing"
         )
+        msg = f"--build {command.text!r} of revision {revision.name!r} ended with exit code {code}; {said}"
         raise CommandFailed(msg, command=build, exit_code=code, stderr_tail=printed, stage="build")
 
 
-def digest(top: Path) -> str:
+def _digest(top: Path) -> str:
     """Return a digest of all files below a folder, but those of git."""
     found = hashlib.sha256()
     for path in sorted(path for path in top.rglob("*") if ".git" not in path.relative_to(top).parts):
@@ -255,12 +293,12 @@ def cache_folder() -> Path:
 
 def _marker(top: Path) -> Path:
     """Return the file that marks a worktree as built: its commit, and a digest of what the build changed."""
-    return top.parent / f"{top.name}.ready"  # `reopen` also asks for that of the root
+    return top.parent / f"{top.name}.ready"  # also for the root, which has no name
 
 
 def _is_ready(top: Path, commit: str) -> bool:
-    """Register a worktree that was built; return False if there is none, or its files have changed since."""
-    if not (_marker(top).exists() and (top / ".git").exists() and _register(top)):
+    """Return True if a worktree was built and its files have not changed since."""
+    if not (_marker(top).exists() and (top / ".git").exists()):
         return False
     changes = _changes(top, commit)
     return changes is not None and _marker(top).read_text(errors="replace").splitlines()[-1:] == [changes]
@@ -270,44 +308,29 @@ def _changes(top: Path, commit: str) -> str | None:
     """Return a digest of how files of a commit differ in its worktree, such as by a build."""
     try:
         changes = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--binary", commit)
-    except InvalidArgument:  # it belongs to another repository by now
+    except InvalidArgument:  # its repository has moved
         return None
     return hashlib.sha256(os.fsencode(changes)).hexdigest()
 
 
-def _listed_at(top: Path) -> Path:
-    """Return the folder in the repository by which git knows a worktree."""
-    return Path((top / ".git").read_text().removeprefix("gitdir: ").rstrip("\n"))
-
-
-def _kept_at(top: Path) -> Path:
+def _git_files(top: Path) -> Path:
     return top.with_name(f"{top.name}.git")
 
 
-def _register(top: Path) -> bool:
-    """Put a worktree back on its repository's list; return False if that is not possible."""
-    listed = _listed_at(top)
-    if not listed.exists() and _kept_at(top).exists() and listed.parent.parent.exists():
-        listed.parent.mkdir(exist_ok=True)
-        shutil.move(_kept_at(top), listed)
-    return listed.exists()
+def _unlist(top: Path, repository: Path) -> None:
+    """Take a worktree off its repository's list: git's files of it move next to it and point back."""
+    listed, own = top / (top / ".git").read_text().removeprefix("gitdir: ").rstrip("\n"), _git_files(top)
+    shutil.move(listed, own)
+    (own / "commondir").write_text(f"{repository}\n")
+    (top / ".git").write_text(f"gitdir: {own}\n")
+    with suppress(OSError):  # the user has worktrees too
+        listed.parent.rmdir()
 
 
-def _unregister(top: Path) -> None:
-    listed = _listed_at(top)
-    if listed.exists():
-        shutil.rmtree(_kept_at(top), ignore_errors=True)
-        shutil.move(listed, _kept_at(top))
-        with suppress(OSError):  # the user has worktrees too
-            listed.parent.rmdir()
-
-
-def remove(top: Path) -> None:
+def _remove(top: Path) -> None:
     """Remove a worktree and all that is kept about it."""
     _marker(top).unlink(missing_ok=True)
-    with suppress(OSError):
-        shutil.rmtree(_listed_at(top), ignore_errors=True)
-    for folder in (top, _kept_at(top)):
+    for folder in (top, _git_files(top)):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -318,7 +341,7 @@ def _prune(cache: Path) -> None:
         with suppress(OSError, Timeout):
             if top.is_dir() and time.time() - used.stat().st_mtime > MAX_AGE_S:
                 with _lock(top, timeout=0):
-                    remove(top)
+                    _remove(top)
 
 
 def _lock(top: Path, timeout: float = -1) -> FileLock:
