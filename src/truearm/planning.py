@@ -7,10 +7,13 @@ method (evidence section 3); what `toptwo` needs is a formula in the characteris
 
 import math
 import sys
+from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from decimal import ROUND_FLOOR
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -20,6 +23,7 @@ from truearm import bounds, families
 from truearm.bounds.limits import Limit, share_limit
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
+from truearm.claims.plain import to_plain
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
@@ -45,6 +49,7 @@ from truearm.problem import (
     check_positive,
     check_reach,
     fix_options,
+    require,
 )
 from truearm.report import numbers
 
@@ -142,30 +147,17 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite becomes None."""
-        c = self.contamination
-        outlooks = {name: getattr(self, name)._asdict() for name in ("clean", "worst", "promised")}
-        return {
-            "arms": self.arms,
-            "gaps": list(self.gaps),
-            "family": self.family,
-            "delta": self.delta,
-            "contamination": "blind"
-            if c.blind
-            else {"eps": c.eps, "adversary": c.adversary.value, "causal": c.causal},
-            "quantile": self.quantile,
-            "tolerance": {"amount": self.tolerance.amount, "relative": self.tolerance.relative},
-            "identifiable": self.identifiable,
-            **{
-                name: {key: x if math.isfinite(x) else None for key, x in outlook.items()}
-                for name, outlook in outlooks.items()
-            },
-            "algorithm1": self.algorithm1._asdict(),
-            "algorithm3": self.algorithm3._asdict(),
-            "table": [cell._asdict() for cell in self.table],
-            "notes": list(self.notes),
-            "shares": None if self.shares is None else list(self.shares),
-            **({} if self.wins is None else {"wins": list(self.wins)}),
-        }
+        c, plain = self.contamination, {field.name: getattr(self, field.name) for field in fields(self)}
+        plain["contamination"] = (
+            "blind" if c.blind else {"eps": c.eps, "adversary": c.adversary, "causal": c.causal}
+        )
+        for name, value in plain.items():
+            if isinstance(value, Outlook | Size):
+                plain[name] = value._asdict()
+        plain["table"] = [cell._asdict() for cell in self.table]
+        if self.wins is None:
+            del plain["wins"]
+        return dict(to_plain({**plain, "identifiable": self.identifiable}, null=True))
 
 
 def plan(
@@ -215,9 +207,8 @@ def plan(
             msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
             raise InvalidArgument(msg, "share", share)
     asked = Problem.of(("best", "other"), **fix_options(options, regularity=None, dependent_arms=False))
-    if asked.contamination is None:
-        msg = "contamination must be a number or a Contamination, but got None; use the share that may be bad"
-        raise InvalidArgument(msg, "contamination")
+    known = asked.contamination is not None
+    require(known, "contamination", None, "be a number or a Contamination", "use the share that may be bad")
     if asked.tolerance.relative:
         amount = f"{100 * asked.tolerance.amount:g}%"
         msg = f"tolerance={amount} is relative; a plan needs units of the readings, such as 0.1"
@@ -234,16 +225,16 @@ def plan(
     else:
         model, name = _family_laws(asked, arms, gap, family)
     if asked.rounds and isinstance(model, _Laws):
-        model = _Rounds(model)
-    return _plan(asked, model, name, smallest, None if reach is None else check_reach(reach))
+        model = _Rounds(asked, model)
+    return _plan(model, name, smallest, None if reach is None else check_reach(reach))
 
 
 def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, delta: float) -> Outlook:
     """Return `clean` of a plan with one gap, without computing the rest."""
     asked = Problem.of(("best", "other"), contamination=eps, delta=delta)
     if share is not None:
-        return _outlook(_assume_shares(asked, arms, gap, share, None), asked, _CLEAN)
-    return _outlook(_family_laws(asked, arms, gap, "gaussian")[0], asked, _CLEAN)
+        return _assume_shares(asked, arms, gap, share, None).outlook(_CLEAN, eps)
+    return _family_laws(asked, arms, gap, "gaussian")[0].outlook(_CLEAN, eps)
 
 
 class _Case(NamedTuple):
@@ -256,65 +247,78 @@ class _Case(NamedTuple):
 _CLEAN, _WORST, _SEPARATED = _Case(), _Case(attacked=True), _Case(attacked=True, separated=True)
 
 
-class _Laws(NamedTuple):
-    """Laws whose quantiles are compared, oriented so that bigger is better, the best first."""
+@dataclass(frozen=True)
+class _Model(ABC):
+    """What the arms are like, the best first; bigger is better."""
+
+    asked: Problem
+
+    @property
+    @abstractmethod
+    def gaps(self) -> tuple[float, ...]:
+        """How far the others are behind the best."""
+
+    @abstractmethod
+    def spread(self, factor: float) -> "_Model":
+        """Return the same with all gaps multiplied."""
+
+    @abstractmethod
+    def outlook(self, case: _Case, eps: float) -> Outlook:
+        """Return what to expect in a case."""
+
+    @property
+    def is_malicious(self) -> bool:
+        return self.asked.declared.adversary is Adversary.MALICIOUS
+
+    def limit_outlook(self, found: Limit, largest_eps: float, nats: Sequence[float]) -> Outlook:
+        """Return what to expect where no method can beat a limit."""
+        bound = 0.0 if self.asked.tolerance else found.pulls(self.asked.delta)
+        if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
+            bound = math.inf
+        return Outlook(bound, toptwo_pulls(found, self.asked.delta, nats), largest_eps)
+
+
+@dataclass(frozen=True)
+class _Laws(_Model):
+    """Laws whose quantiles are compared."""
 
     laws: tuple[Law, ...]
-    level: float
-    tolerance: float
-    adversary: Adversary
-    nats: tuple[float, ...] = NATS
-
-    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
-        return _limit_outlook(self, asked, case, eps)
 
     @property
     def gaps(self) -> tuple[float, ...]:
-        best, *others = (law.ppf_left(self.level) for law in self.laws)
+        best, *others = (law.ppf_left(self.asked.level) for law in self.laws)
         return tuple(best - other for other in others)
 
     def spread(self, factor: float) -> "_Laws":
-        """Return the same with all gaps multiplied."""
         best, *rivals = self.laws
         moved = {id(law): law.affine(1.0, (1 - factor) * gap) for law, gap in zip(rivals, self.gaps, strict=True)}
-        return self._replace(laws=(best, *(moved[id(law)] for law in rivals)))
+        return replace(self, laws=(best, *(moved[id(law)] for law in rivals)))
 
-    def limit(self, eps: float, case: _Case) -> Limit:
-        if self._is_tied:
-            return Limit.never(len(self.laws), 0)
-        return characteristic_time(*self._observe(eps, case), tolerance=self.tolerance)
+    def outlook(self, case: _Case, eps: float) -> Outlook:
+        def is_possible(eps: float) -> bool:
+            return is_decidable(*self._observe(eps, case), tolerance=tolerance)
 
-    def largest_eps(self, case: _Case) -> float:
-        def decidable(eps: float) -> bool:
-            return is_decidable(*self._observe(eps, case), tolerance=self.tolerance)
-
-        if self._is_tied or not decidable(0.0):
-            return 0.0
-        return last_true(decidable, 0.0, 1.0, accuracy=1e-9)
-
-    @property
-    def _is_tied(self) -> bool:
-        return not self.tolerance and min(self.gaps) <= 0
+        tolerance = self.asked.tolerance.amount
+        if not tolerance and min(self.gaps) <= 0:
+            return self.limit_outlook(Limit.never(len(self.laws), 0), 0.0, NATS)
+        largest = last_true(is_possible, 0.0, 1.0, accuracy=1e-9) if is_possible(0.0) else 0.0
+        found = characteristic_time(*self._observe(eps, case), tolerance=tolerance)
+        return self.limit_outlook(found, largest, NATS)
 
     def _observe(self, eps: float, case: _Case) -> tuple[list[Observed], Levels]:
-        levels = Levels.at(self.level, 0.0 if case.separated else eps, self.adversary)
-        bad = eps if case.attacked else 0.0
-        best, *rivals = self.laws
-        malicious = self.adversary is Adversary.MALICIOUS
-        seen = [Observed(best, bad, -math.inf, "top" if malicious else "any")]
-        return seen + [Observed(law, bad, math.inf, "bottom" if malicious else "any") for law in rivals], levels
+        levels = Levels.at(self.asked.level, 0.0 if case.separated else eps, self.asked.declared.adversary)
+        bad, (best, *rivals) = eps if case.attacked else 0.0, self.laws
+        seen = [Observed(best, bad, -math.inf, "top" if self.is_malicious else "any")]
+        return seen + [
+            Observed(law, bad, math.inf, "bottom" if self.is_malicious else "any") for law in rivals
+        ], levels
 
 
-class _Shares(NamedTuple):
-    """Shares of successes, the largest first (extensions 1.2, 1.5)."""
+@dataclass(frozen=True)
+class _Shares(_Model):
+    """Shares of successes (extensions 1.2, 1.5)."""
 
     shares: tuple[float, ...]
-    tolerance: float
-    adversary: Adversary
-    nats: tuple[float, ...] = SHARE_NATS
-
-    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
-        return _limit_outlook(self, asked, case, eps)
 
     @property
     def gaps(self) -> tuple[float, ...]:
@@ -322,27 +326,30 @@ class _Shares(NamedTuple):
 
     def spread(self, factor: float) -> "_Shares":
         moved = (max(0.0, self.shares[0] - factor * gap) for gap in self.gaps)
-        return self._replace(shares=(self.shares[0], *moved))
+        return replace(self, shares=(self.shares[0], *moved))
 
-    def limit(self, eps: float, case: _Case) -> Limit:
-        best, *rivals = self.shares
-        if case.attacked and self.adversary is Adversary.MALICIOUS:
+    def outlook(self, case: _Case, eps: float) -> Outlook:
+        (best, *rivals), declared = self.shares, self.asked.declared.adversary
+        if case.attacked and self.is_malicious:
             best, rivals = max(0.0, best - eps), [min(1.0, p + eps) for p in rivals]
         elif case.attacked:
             best, rivals = (1 - eps) * best, [(1 - eps) * p + eps for p in rivals]
-        declared = 0.0 if case.separated else eps
-        return share_limit((best, *rivals), declared, self.adversary, tolerance=self.tolerance, answer=0)
+        allowed, tolerance = 0.0 if case.separated else eps, self.asked.tolerance.amount
+        found = share_limit((best, *rivals), allowed, declared, tolerance=tolerance, answer=0)
+        return self.limit_outlook(found, self._largest_eps(case), SHARE_NATS)
 
-    def largest_eps(self, case: _Case) -> float:
+    def _largest_eps(self, case: _Case) -> float:
         # the gap g becomes (1-e) g - e and e more is hidden; malicious g - 2e, and 2e more: extensions 1.2
-        gap, room = min(self.gaps), min(self.gaps) + self.tolerance
-        if self.adversary is Adversary.MALICIOUS:
+        gap, tolerance = min(self.gaps), self.asked.tolerance.amount
+        room = gap + tolerance
+        if self.is_malicious:
             return min(1.0, room / 4 if case == _WORST else room / 2)
-        ends = {_CLEAN: room / (1 + self.tolerance), _WORST: room / (2 + room), _SEPARATED: room / (1 + gap)}
+        ends = {_CLEAN: room / (1 + tolerance), _WORST: room / (2 + room), _SEPARATED: room / (1 + gap)}
         return min(1.0, ends[case])
 
 
-class _Rounds(NamedTuple):
+@dataclass(frozen=True)
+class _Rounds(_Model):
     """Laws compared side by side: the best one wins a share of the rounds against each other (extensions E1)."""
 
     laws: _Laws
@@ -352,42 +359,37 @@ class _Rounds(NamedTuple):
         return self.laws.gaps
 
     def spread(self, factor: float) -> "_Rounds":
-        return _Rounds(self.laws.spread(factor))
+        return replace(self, laws=self.laws.spread(factor))
 
     @property
     def wins(self) -> tuple[float, ...]:
         """The share of rounds that the best arm wins against each other one, up to the tolerance."""
         best, *rivals = self.laws.laws
-        x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.laws.tolerance
+        x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.asked.tolerance.amount
         return tuple(float(np.mean(rival.cdf_left(x))) for rival in rivals)
 
-    def outlook(self, asked: Problem, case: _Case, eps: float) -> Outlook:
+    def outlook(self, case: _Case, eps: float) -> Outlook:
         """Return what rounds take: all arms left are in each, so the best has as many as its nearest rival."""
-        bar, level = math.log(2 * len(self.gaps) / asked.delta), self._level(eps, case)
-        lost = [1 - win for win in self._seen(eps, case)]
-        if max(lost) >= level:
-            return Outlook(math.inf, math.inf, self._largest_eps(case))
-        rounds = [_rounds_until(share, level, bar) for share in lost]
-        least = [max(0.0, math.log(1 / (2.4 * asked.delta))) / divergence(share, level) for share in lost]
-        bound = 0.0 if asked.tolerance else sum(least) + max(least)
-        return Outlook(bound, sum(rounds) + max(rounds), self._largest_eps(case))
+        delta, wins = self.asked.delta, self.wins
 
-    def _level(self, eps: float, case: _Case) -> float:
-        return win_level(0.0 if case.separated else eps, self.laws.adversary)
+        def losses(eps: float) -> tuple[list[float], float]:
+            """Return the shares lost as observed, a round with a bad reading at the worst, and their bound."""
+            bad = eps if case.attacked else 0.0
+            lost = [1 - (win - 2 * bad if self.is_malicious else (1 - bad) ** 2 * win) for win in wins]
+            return lost, win_level(0.0 if case.separated else eps, self.asked.declared.adversary)
 
-    def _seen(self, eps: float, case: _Case) -> list[float]:
-        """Return the shares won as observed: at the worst, a round with a bad reading is lost."""
-        malicious, bad = self.laws.adversary is Adversary.MALICIOUS, eps if case.attacked else 0.0
-        return [win - 2 * bad if malicious else (1 - bad) ** 2 * win for win in self.wins]
+        def is_possible(eps: float) -> bool:
+            lost, level = losses(eps)
+            return max(lost) < level
 
-    def _largest_eps(self, case: _Case) -> float:
-        def decidable(eps: float) -> bool:
-            return 1 - min(self._seen(eps, case)) < self._level(eps, case)
-
-        return last_true(decidable, 0.0, 0.5, accuracy=1e-6) if decidable(0.0) else 0.0
-
-
-_Model = _Laws | _Shares | _Rounds
+        largest = last_true(is_possible, 0.0, 0.5, accuracy=1e-6) if is_possible(0.0) else 0.0
+        if not is_possible(eps):
+            return Outlook(math.inf, math.inf, largest)
+        lost, level = losses(eps)
+        rounds = [_rounds_until(share, level, math.log(2 * len(lost) / delta)) for share in lost]
+        least = [max(0.0, math.log(1 / (2.4 * delta))) / divergence(share, level) for share in lost]
+        bound = 0.0 if self.asked.tolerance else sum(least) + max(least)
+        return Outlook(bound, sum(rounds) + max(rounds), largest)
 
 
 def _rounds_until(share: float, level: float, log_bar: float) -> int:
@@ -396,13 +398,10 @@ def _rounds_until(share: float, level: float, log_bar: float) -> int:
     def is_enough(n: int) -> bool:
         return bool(log_mixture(round(share * n), n, level, ROUND_PRIOR) >= log_bar)
 
-    low, high = 1, 2
+    high = 2
     while not is_enough(high) and high < _MAX_ROUNDS:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+        high *= 2
+    return high // 2 + 1 + bisect_left(range(high // 2 + 1, high), x=True, key=is_enough)
 
 
 def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
@@ -420,72 +419,52 @@ def _assume_shares(
     share: float | None,
     tapes: Mapping[str, Floats] | None,
 ) -> _Shares:
-    adversary = (asked.contamination or Contamination(0.0)).adversary
     if tapes is not None:
         problem = Problem(arms=tuple(tapes), at_least=asked.at_least, at_most=asked.at_most)
         judge = Judge.of(problem, [count_successes(tape, problem) for tape in tapes.values()])
-        return _Shares(tuple(judge.estimate(i) for i in judge.ranking()), asked.tolerance.amount, adversary)
+        return _Shares(asked, tuple(judge.estimate(i) for i in judge.ranking()))
     if share is None:
         name, limit = ("at_least", asked.at_least) if asked.at_most is None else ("at_most", asked.at_most)
         msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"
         raise InvalidArgument(msg, name, limit)
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
-    if not 0 < best < 1:
-        msg = (
-            f"share must be in (0, 1), but got {share!r}; it is the share of the best arm's readings that succeed"
-        )
-        raise InvalidArgument(msg, "share", share)
-    gaps = _each_gap(arms, gap)
-    if beyond := [each for each in gaps if each > best]:
-        msg = (
-            f"gap must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; "
-            "no share is below zero, and gaps are in points, such as 0.1"
-        )
-        raise InvalidArgument(msg, "gap", beyond[0])
-    return _Shares((best, *(best - each for each in gaps)), asked.tolerance.amount, adversary)
+    what = "it is the share of the best arm's readings that succeed"
+    require(0 < best < 1, "share", share, "be in (0, 1)", what)
+    gaps, what = _each_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
+    require(max(gaps) <= best, "gap", max(gaps), f"be at most the share of the best arm, {best:g}", what)
+    return _Shares(asked, (best, *(best - each for each in gaps)))
 
 
 def _each_gap(arms: int, gap: float | Sequence[float]) -> list[float]:
     check_count("arms", arms, least=2)
     several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
     gaps = [check_positive("gap", each) for each in several]
-    if len(gaps) != arms - 1:
-        msg = (
-            f"gap must be one number or {arms - 1} of them, one for each arm behind the best, but got {len(gaps)}"
-        )
-        raise InvalidArgument(msg, "gap", len(gaps))
+    must = f"be one number or {arms - 1} of them, one for each arm behind the best"
+    require(len(gaps) == arms - 1, "gap", len(gaps), must)
     return gaps
 
 
 def _family_laws(asked: Problem, arms: int, gap: float | Sequence[float], family: Any) -> tuple[_Laws, str]:  # noqa: ANN401
-    gaps = _each_gap(arms, gap)
-    if isinstance(family, str) and family not in FAMILIES:
-        msg = f"family must be one of {', '.join(FAMILIES)}, a law or pilot data, but got {family!r}"
-        raise InvalidArgument(msg, "family", family)
-    law = FAMILIES[family]() if isinstance(family, str) else families.of(family)
+    gaps, is_name = _each_gap(arms, gap), isinstance(family, str)
+    known = not is_name or family in FAMILIES
+    require(known, "family", family, f"be one of {', '.join(FAMILIES)}, a law or pilot data")
+    law = FAMILIES[family]() if is_name else families.of(family)
     law = law if asked.goal == "max" else law.affine(-1.0)
     behind = {g: law.affine(1.0, -g) for g in gaps}
-    return _laws(asked, (law, *(behind[g] for g in gaps))), family if isinstance(family, str) else "the law given"
-
-
-def _laws(asked: Problem, laws: tuple[Law, ...]) -> _Laws:
-    adversary = (asked.contamination or Contamination(0.0)).adversary
-    return _Laws(laws, asked.level, asked.tolerance.amount, adversary)
+    return _Laws(asked, (law, *(behind[g] for g in gaps))), family if is_name else "the law given"
 
 
 def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
     known = {name: asked.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
     if len(known) < 2 or any(tape.size < 2 for tape in known.values()):
         sizes = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items())
-        msg = f"pilot must hold at least two arms with two readings each, but got {sizes}"
-        raise InvalidArgument(msg, "pilot")
+        raise InvalidArgument(
+            f"pilot must hold at least two arms with two readings each, but got {sizes}", "pilot"
+        )
     for name, tape in known.items():
         if not math.isfinite(np.quantile(tape, asked.level, method="inverted_cdf")):
-            msg = (
-                f"pilot must show how far apart arms are, but the quantile of arm {name!r} that is compared is "
-                "infinite; remove that arm"
-            )
-            raise InvalidArgument(msg, "pilot")
+            what = f"the quantile of arm {name!r} that is compared is infinite"
+            raise InvalidArgument(f"pilot must show how far apart arms are, but {what}; remove that arm", "pilot")
     samples = [Sample.of(tape) for tape in known.values()]
     best = best_looking(samples, range(len(samples)), asked.level) or 0
     # only the order matters to a cut: infinities may be any numbers beyond all others, whatever is shifted here
@@ -493,52 +472,40 @@ def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
     low, high = float(finite.min()), float(finite.max())
     beyond = 4 * (high - low + asked.tolerance.amount) + max(abs(low), abs(high)) + 1
     laws = [families.empirical(np.clip(tape, low - beyond, high + beyond)) for tape in known.values()]
-    return _laws(asked, (laws[best], *(law for i, law in enumerate(laws) if i != best)))
+    return _Laws(asked, (laws[best], *(law for i, law in enumerate(laws) if i != best)))
 
 
-def _plan(asked: Problem, model: _Model, name: str, smallest: int | None, reach: float | None) -> Plan:
-    assert asked.contamination is not None
-    papers = _Papers()
-    if name != _PILOT_DATA and isinstance(model, _Laws):
-        papers = _papers(asked, model, reach)
+def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -> Plan:
+    asked, papers = model.asked, _Papers()
+    if name != _PILOT_DATA and isinstance(model, _Laws) and asked.level == 0.5:
+        papers = _papers(model, reach)
     cells = []
     for factor in _GAPS if min(model.gaps) > 0 else (1.0,):
         spread = model.spread(factor)
         for eps in _EPS:
-            pulls = spread.outlook(asked, _CLEAN, eps).expected
+            pulls = spread.outlook(_CLEAN, eps).expected
             cells.append(
                 Forecast(factor * min(model.gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None)
             )
+    clean, worst, promised = (model.outlook(case, asked.declared.eps) for case in (_CLEAN, _WORST, _SEPARATED))
     return Plan(
         arms=1 + len(model.gaps),
         gaps=model.gaps,
         family=name,
         delta=asked.delta,
-        contamination=asked.contamination,
+        contamination=asked.declared,
         quantile=asked.quantile,
         tolerance=asked.tolerance,
-        clean=_outlook(model, asked, _CLEAN),
-        worst=_outlook(model, asked, _WORST),
-        promised=_outlook(model, asked, _SEPARATED),
+        clean=clean,
+        worst=worst,
+        promised=promised,
         algorithm1=papers.first,
         algorithm3=papers.third,
         table=tuple(cells),
-        notes=tuple(_notes(asked, model, name, smallest, papers)),
+        notes=tuple(_notes(model, name, smallest, papers)),
         shares=model.shares if isinstance(model, _Shares) else None,
         wins=model.wins if isinstance(model, _Rounds) else None,
     )
-
-
-def _outlook(model: _Model, asked: Problem, case: _Case) -> Outlook:
-    return model.outlook(asked, case, asked.contamination.eps if asked.contamination else 0.0)
-
-
-def _limit_outlook(model: _Laws | _Shares, asked: Problem, case: _Case, eps: float) -> Outlook:
-    found = model.limit(eps, case)
-    bound = 0.0 if asked.tolerance else found.pulls(asked.delta)
-    if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
-        bound = math.inf
-    return Outlook(bound, toptwo_pulls(found, asked.delta, model.nats), model.largest_eps(case))
 
 
 def terms(found: Limit, delta: float) -> tuple[float, ...]:
@@ -571,10 +538,9 @@ class _Papers(NamedTuple):
     """How far behind the best the arm that Algorithm 1 returns may be, None where it is the best."""
 
 
-def _papers(asked: Problem, model: _Laws | _Shares, reach: float | None) -> _Papers:
-    if not isinstance(model, _Laws) or model.level != 0.5:
-        return _Papers()
-    tried = [_at_reach(asked, model, t) for t in (_REACHES if reach is None else (reach,))]
+def _papers(model: _Laws, reach: float | None) -> _Papers:
+    """Return what the algorithms need at the reach that serves each of them best."""
+    tried = [_at_reach(model, t) for t in (_REACHES if reach is None else (reach,))]
     tried = [found for found in tried if found.within is None and found.first.sharp is not None] or tried
     chosen = []
     for name, i in (("first", 0), ("first", 1), ("third", 0), ("third", 1)):
@@ -585,56 +551,49 @@ def _papers(asked: Problem, model: _Laws | _Shares, reach: float | None) -> _Pap
     return _Papers(Size(*sizes_only[:2]), Size(*sizes_only[2:]), within)
 
 
-def _at_reach(asked: Problem, model: _Laws, reach: float) -> _Papers:
-    c, k, amount = asked.contamination or Contamination(0.0), len(model.laws), asked.tolerance.amount
+def _at_reach(model: _Laws, reach: float) -> _Papers:
+    asked, c, k = model.asked, model.asked.declared, len(model.laws)
     B, m2 = max(law.minimal_B(reach) for law in model.laws), max(law.m2 for law in model.laws)
     if not 0 < B * m2 < math.inf:  # 0: an atom at the median, which the paper's algorithms do not allow
         return _Papers()
-    shift = bounds.bias(c.eps, B, m2, c.adversary)
+    shift, amount = bounds.bias(c.eps, B, m2, c.adversary), asked.tolerance.amount
     effective = min(model.gaps) - 2 * shift  # the paper's gap, section 3
     wanted = max(effective, amount)
     if wanted < sys.float_info.min:
         return _Papers()
     regular: dict[str, Any] = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
-    size = partial(bounds.uniform_sample_size, k, wanted, asked.delta, **regular)
-    first = [_pulls(k, partial(size, constants=constants)) for constants in ("paper", "sharp")]
-    third: list[int | None] = [None, None]
-    if effective > 0:  # otherwise a rival can eliminate the best arm, and those left are not bounded: audit 1.l
-        third = [
-            _pulls(k, partial(_paper_rounds, k, asked.delta, wanted, regular)),
-            _pulls(k, partial(_sharp_rounds, k, asked.delta, wanted, regular)),
-        ]
+
+    def uniform(constants: bounds.Constants) -> int:
+        return bounds.uniform_sample_size(k, wanted, asked.delta, constants=constants, **regular)
+
+    def printed_rounds() -> int:
+        last = bounds.early_stop_round(wanted, k, asked.delta, B, m2, survivor="any")
+        return bounds.elimination_schedule(k, asked.delta, c.eps, reach, c.adversary).total(last)
+
+    def sharp_rounds() -> int:
+        n = 0  # readings per arm at the first geometric look whose radius is a quarter of the gap: audit 1.l
+        for r in count(1):
+            least = bounds.median_sample_size(B * m2, bounds.round_delta(asked.delta, k, r), **regular)
+            n = max(math.ceil(GROWTH * n), least)
+            if bounds.counted_elimination_radius(r, n, k, delta=asked.delta, **regular) <= wanted / 4:
+                break
+        return n
+
+    def pulls(each: Callable[[], int]) -> int | None:
+        try:
+            return k * each()
+        except (OutOfReach, OverflowError):
+            return None
+
+    first = Size(pulls(partial(uniform, "paper")), pulls(partial(uniform, "sharp")))
+    # without an effective gap a rival can eliminate the best arm, and those left are not bounded: audit 1.l
+    third = Size(pulls(printed_rounds), pulls(sharp_rounds)) if effective > 0 else _NEVER
     within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
-    return _Papers(Size(*first), Size(*third), within)
+    return _Papers(first, third, within)
 
 
-def _pulls(k: int, each: Callable[[], int]) -> int | None:
-    try:
-        return k * each()
-    except (OutOfReach, OverflowError):
-        return None
-
-
-def _paper_rounds(k: int, delta: float, wanted: float, regular: Mapping[str, Any]) -> int:
-    last = bounds.early_stop_round(wanted, k, delta, regular["B"], regular["m2"], survivor="any")
-    return bounds.elimination_schedule(k, delta, regular["eps"], regular["reach"], regular["adversary"]).total(
-        last
-    )
-
-
-def _sharp_rounds(k: int, delta: float, wanted: float, regular: Mapping[str, Any]) -> int:
-    """Return the readings per arm at the first geometric look whose radius is a quarter of the gap (audit 1.l)."""
-    n, r = 0, 0
-    while True:
-        r += 1
-        share = bounds.round_delta(delta, k, r)
-        least = bounds.median_sample_size(regular["B"] * regular["m2"], share, **regular)
-        n = max(math.ceil(GROWTH * n), least)
-        if bounds.counted_elimination_radius(r, n, k, delta=delta, **regular) <= wanted / 4:
-            return n
-
-
-def _notes(asked: Problem, model: _Model, name: str, smallest: int | None, papers: _Papers) -> Iterable[str]:
+def _notes(model: _Model, name: str, smallest: int | None, papers: _Papers) -> Iterable[str]:
+    asked = model.asked
     if isinstance(model, _Laws) and not asked.tolerance and min(model.gaps) <= 0:
         yield f"The best arm and another have the same {numbers.quantile_name(asked.quantile)}: neither is better."
     if smallest is not None and smallest < _SMALL_PILOT:
