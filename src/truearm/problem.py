@@ -78,6 +78,12 @@ def require(is_right: object, name: str, value: object, must: str, remedy: str =
         raise InvalidArgument(msg, name, value)
 
 
+def refuse(is_wrong: object, message: str, name: str, value: object = None) -> None:
+    """Raise if an argument contradicts others."""
+    if is_wrong:
+        raise InvalidArgument(message, name, value)
+
+
 def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
     """Return the arm names as a tuple of different, non-empty strings."""
     is_list = isinstance(arms, Iterable) and not isinstance(arms, str)
@@ -192,9 +198,8 @@ def check_between(between: tuple[float, float] | Interval | None, name: str = "b
     is_pair = isinstance(between, list | tuple) and len(between) == 2
     require(is_pair, name, between, "be two numbers", remedy)
     low, high = (as_number(name, end, remedy) for end in between)
-    if not low < high:
-        msg = f"{name} must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
-        raise InvalidArgument(msg, name, between)
+    msg = f"{name} must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
+    refuse(not low < high, msg, name, between)
     return Interval(low, high)
 
 
@@ -233,17 +238,15 @@ class Contamination:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
-        if self.blind and (self.eps or self.error):
-            msg = f"blind rounds need no eps, but got {self.eps:g}; remove one of the two"
-            raise InvalidArgument(msg, "contamination", self.eps)
+        both = f"blind rounds need no eps, but got {self.eps:g}; remove one of the two"
+        refuse(self.blind and (self.eps or self.error), both, "contamination", self.eps)
         if self.error:
             check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
         require(self.causal in (None, True, False), "causal", self.causal, "be True, False or None")
         object.__setattr__(self, "causal", None if self.causal is None else bool(self.causal))
-        if self.adversary is Adversary.OBLIVIOUS and self.causal is False:
-            msg = "causal=False contradicts adversary='oblivious', which chooses in advance; use 'prescient'"
-            raise InvalidArgument(msg, "causal", self.causal)
+        msg = "causal=False contradicts adversary='oblivious', which chooses in advance; use 'prescient'"
+        refuse(self.adversary is Adversary.OBLIVIOUS and self.causal is False, msg, "causal", self.causal)
 
     @property
     def clairvoyant(self) -> bool:
@@ -407,13 +410,13 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
     """Raise if an option has a name that is not known."""
     names = sorted(known)
     for name in options:
+        if name in names:
+            continue
+        near = get_close_matches(name, names, 1)
+        remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(names)}"
         if name == "missing":
-            msg = "missing is no longer an argument: missing readings always count at their worst; remove it"
-            raise UnknownArgument(msg, name)
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(names)}"
-            raise UnknownArgument(f"{name} is an unexpected keyword argument; {remedy}", name)
+            remedy = "missing readings always count at their worst; remove it"
+        raise UnknownArgument(f"{name} is an unexpected keyword argument; {remedy}", name)
 
 
 def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
@@ -430,11 +433,6 @@ def _shorten(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_shorten, value))})"
     return f"{value:g}" if isinstance(value, float) else repr(value)
-
-
-def _goal_conflict(goal: str, name: str, limit: object) -> InvalidArgument:
-    with_share = f"goal={goal!r} cannot be combined with {name}={_shorten(limit)}"
-    return InvalidArgument(f"{with_share}: the largest share is best; remove goal", "goal", goal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,13 +456,12 @@ class Problem:
     items: int | None = None
 
     def __post_init__(self) -> None:
-        names, goal, handicap, rounds = self.arms, self.goal, self.handicap, self.rounds
-        require(goal in ("max", "min"), "goal", goal, "be 'max' or 'min'")
-        require(rounds in (True, False), "rounds", rounds, "be True or False")
+        require(self.goal in ("max", "min"), "goal", self.goal, "be 'max' or 'min'")
+        require(self.rounds in (True, False), "rounds", self.rounds, "be True or False")
         limits = {name: getattr(self, name) for name in ("at_least", "at_most")}
         remedy = "use the reading from which on it is a success, such as 1"
         checked = {
-            "arms": check_arms(names),
+            "arms": check_arms(self.arms),
             "delta": check_delta(self.delta),
             "contamination": Contamination.of(self.contamination),
             "tolerance": Tolerance.of(self.tolerance),
@@ -472,24 +469,20 @@ class Problem:
             "between": check_between(self.between),
             "score_range": check_between(self.score_range, "score_range"),
             "items": None if self.items is None else check_count("items", self.items),
-            "rounds": bool(rounds),
+            "rounds": bool(self.rounds),
             **{name: None if x is None else as_number(name, x, remedy) for name, x in limits.items()},
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         require(self.delta >= LEAST_DELTA, "delta", self.delta, f"be at least {LEAST_DELTA:g}", "use 1e-9")
-        if handicap is not None:
+        if self.handicap is not None:
             known = f"the arms are {', '.join(self.arms)}"
-            require(handicap.arm in self.arms, "handicap", handicap.arm, "name an arm", known)
-        if self.between is not None and self.contamination is None:
-            msg = "between needs a bound on the bad readings; use contamination=0.05, or remove between"
-            raise InvalidArgument(msg, "between", tuple(self.between))
-        if self.is_blind and (not self.rounds or self.score_range is not None):
-            msg = (
-                "contamination='blind' needs rounds whose order truearm draws; use rounds=True in a study, or a "
-                "bound such as 0.05"
-            )
-            raise InvalidArgument(msg, "contamination", "blind")
+            require(self.handicap.arm in self.arms, "handicap", self.handicap.arm, "name an arm", known)
+        msg = "between needs a bound on the bad readings; use contamination=0.05, or remove between"
+        refuse(self.between is not None and self.contamination is None, msg, "between", self.between)
+        need = "contamination='blind' needs rounds whose order truearm draws"
+        msg = f"{need}; use rounds=True in a study, or a bound such as 0.05"
+        refuse(self.is_blind and self.target != "wins", msg, "contamination", "blind")
         if self.score_range is not None or self.items is not None:
             self._check_scores()
         if self.rounds:
@@ -501,46 +494,37 @@ class Problem:
         others = {name: getattr(self, name) for name in ("at_least", "at_most", "between", "regularity")}
         others["quantile"] = None if self.quantile == 0.5 else self.quantile
         for name, value in others.items():
-            if value is not None:
-                what = f"{name}={_shorten(value)} cannot be combined with rounds"
-                msg = f"{what}, which compare the arms side by side; remove {name} or rounds"
-                raise InvalidArgument(msg, name, value)
+            what = f"{name}={_shorten(value)} cannot be combined with rounds"
+            msg = f"{what}, which compare the arms side by side; remove {name} or rounds"
+            refuse(value is not None, msg, name, value)
 
     def _check_scores(self) -> None:
-        if self.score_range is None:
-            msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
-            raise InvalidArgument(msg, "items", self.items)
-        if not self.rounds:
-            msg = "score_range compares arms on the same items; name the item of each score with round="
-            raise InvalidArgument(msg, "score_range", tuple(self.score_range))
-        if self.tolerance.relative or self.handicap is not None:
-            msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
-            raise InvalidArgument(msg, "tolerance", self.tolerance.amount)
-        if self.contamination is None:
-            msg = "score_range needs a bound on the wrong scores; use contamination=0"
-            raise InvalidArgument(msg, "contamination", None)
+        msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
+        refuse(self.score_range is None, msg, "items", self.items)
+        msg = "score_range compares arms on the same items; name the item of each score with round="
+        refuse(not self.rounds, msg, "score_range", self.score_range)
+        msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
+        refuse(self.tolerance.relative or self.handicap, msg, "tolerance", self.tolerance.amount)
+        msg = "score_range needs a bound on the wrong scores; use contamination=0"
+        refuse(self.contamination is None, msg, "contamination")
 
     def _check_share(self) -> None:
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
         require(limit is not None and math.isfinite(limit), name, limit, "be finite")
         share, amount, relative = f"{name}={_shorten(limit)}", self.tolerance.amount, self.tolerance.relative
-        points = f"{100 * amount:g}%" if relative else f"{amount:g}"
         both = f"and {share} are two targets; remove one of them"
-        if self.at_least is not None and self.at_most is not None:
-            raise InvalidArgument(f"at_least={_shorten(self.at_least)} {both}", "at_most", self.at_most)
-        if self.quantile != 0.5:
-            raise InvalidArgument(f"quantile={self.quantile:g} {both}", "quantile", self.quantile)
-        if self.goal != "max":
-            raise _goal_conflict(self.goal, name, limit)
-        if relative or amount >= 1:
-            msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"
-            raise InvalidArgument(msg, "tolerance", points)
-        if self.dependent_arms:
-            msg = f"dependent_arms=True cannot be combined with {name}={limit:g}; compare in rounds, or remove it"
-            raise InvalidArgument(msg, "dependent_arms", self.dependent_arms)
-        if self.handicap is not None:
-            msg = f"handicap is an amount of the readings, but {share} compares shares; use tolerance"
-            raise InvalidArgument(msg, "handicap", self.handicap.arm)
+        is_both = self.at_least is not None and self.at_most is not None
+        refuse(is_both, f"at_least={_shorten(self.at_least)} {both}", "at_most", self.at_most)
+        refuse(self.quantile != 0.5, f"quantile={self.quantile:g} {both}", "quantile", self.quantile)
+        msg = f"goal={self.goal!r} cannot be combined with {share}: the largest share is best; remove goal"
+        refuse(self.goal != "max", msg, "goal", self.goal)
+        points = f"{100 * amount:g}%" if relative else f"{amount:g}"
+        msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"
+        refuse(relative or amount >= 1, msg, "tolerance", points)
+        msg = f"dependent_arms=True cannot be combined with {share}; compare in rounds, or remove it"
+        refuse(self.dependent_arms, msg, "dependent_arms", self.dependent_arms)
+        msg = f"handicap is an amount of the readings, but {share} compares shares; use tolerance"
+        refuse(self.handicap, msg, "handicap", self.handicap)
 
     @classmethod
     def of(cls, arms: Iterable[str], *, default_goal: str = "max", **options: Unpack[ProblemOptions]) -> "Problem":
@@ -554,12 +538,15 @@ class Problem:
             As in `ProblemOptions`.
         """
         check_names(options)
-        share = next((name for name in ("at_least", "at_most") if options.get(name) is not None), None)
-        goal = options.get("goal")
-        if goal is not None and share is not None:
-            raise _goal_conflict(goal, share, options.get(share))
+        goal, shares = (
+            options.get("goal"),
+            [name for name in ("at_least", "at_most") if options.get(name) is not None],
+        )
+        if shares:
+            what = f"goal={goal!r} cannot be combined with {shares[0]}={_shorten(options.get(shares[0]))}"
+            refuse(goal is not None, f"{what}: the largest share is best; remove goal", "goal", goal)
         if goal is None:
-            options["goal"] = "min" if default_goal == "min" and share is None else "max"
+            options["goal"] = "min" if default_goal == "min" and not shares else "max"
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
     def check_score(self, score: float, arm: str, item: int) -> None:
