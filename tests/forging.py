@@ -21,7 +21,7 @@ REGULAR = Regularity(B=3.0, m2=1.0, reach=0.25)
 
 def told(problem, means, *, policy="toptwo", seed=1, max_pulls=1500, holes=0.0, drift=0.0, spread=1.0):
     """Return a study that took whole batches of normal readings."""
-    rng, study = np.random.default_rng(seed), Study.of(problem, policy=policy, max_pulls=max_pulls)
+    rng, study = np.random.default_rng(seed), Study(problem, policy=policy, max_pulls=max_pulls)
     place = dict.fromkeys(problem.arms, 0)
     while counts := study.ask_counts():
         readings = {}
@@ -36,7 +36,7 @@ def told(problem, means, *, policy="toptwo", seed=1, max_pulls=1500, holes=0.0, 
 
 def late(problem, means, *, seed=1, workers=5, stop=None):
     """Return a study whose workers come back in any order; stopped with pulls out after so many readings."""
-    rng, study, out, n = np.random.default_rng(seed), Study.of(problem, max_pulls=600, seed=7), [], 0
+    rng, study, out, n = np.random.default_rng(seed), Study(problem, max_pulls=600, seed=7), [], 0
     while not study.done and n != stop:
         out += study.ask(workers - len(out)) if len(out) < workers else []
         pull = out.pop(int(rng.integers(len(out))))
@@ -48,7 +48,7 @@ def late(problem, means, *, seed=1, workers=5, stop=None):
 
 def pending():
     """Return a study that was stopped in the middle of a batch, with pulls out and pulls never handed out."""
-    rng, study = np.random.default_rng(3), Study.of(Problem(arms=("A", "B", "C")))
+    rng, study = np.random.default_rng(3), Study(Problem(arms=("A", "B", "C")))
     for pull in study.ask(30)[:20]:
         study.tell(pull, rng.normal())
     study.stop()

@@ -11,7 +11,7 @@ import pytest
 import truearm
 
 ROOT = Path(__file__).parent.parent
-PURE = ["problem.py", "errors.py", "events.py", "batch.py", "study.py"]
+PURE = ["problem.py", "errors.py", "events.py", "decision.py", "study.py"]
 PURE += ["bounds", "families", "evidence", "claims", "policies"]
 MODULES = sorted(
     module.name

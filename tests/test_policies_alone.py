@@ -18,7 +18,7 @@ TRUE = math.log(2)  # the median of an exponential law
 def measured(rng, *, runs=None, tolerance="0%", budget=1_000_000, delta=0.1):
     """Measure an exponential law of whose readings one in twenty is very large."""
     problem = Problem(arms=("A",), goal="min", delta=delta, contamination=0.05, tolerance=Tolerance.of(tolerance))
-    study = Study.of(problem, policy=Alone(runs=runs), max_pulls=budget)
+    study = Study(problem, policy=Alone(runs=runs), max_pulls=budget)
     while counts := study.ask_counts():
         values = rng.exponential(size=counts["A"])
         values[rng.random(values.size) < 0.05] = 1e6

@@ -71,7 +71,7 @@ def test_the_estimator_sees_sorted_readings_with_nan_last():
 
 def test_who_has_the_estimator_repeats_the_decision():
     policy, tapes = PartialIdentification(np.mean, hoeffding), constants(1.0, 0.0)
-    study = Study.of(problem(), policy=policy)
+    study = Study(problem(), policy=policy)
     while counts := study.ask_counts():
         study.tell_arrays({arm: tapes[arm][:n] for arm, n in counts.items()})
     assert study.result.best == "A"

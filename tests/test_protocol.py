@@ -102,8 +102,8 @@ class Machine(RuleBasedStateMachine):
     def begin(self, name, arms, budget, seed):
         options, policy = STUDIES[name]
         problem = Problem(arms=ARMS[: max(arms, 2 if name == "control" else 1)], **options)
-        self.study = Study.of(problem, policy=policy, max_pulls=budget, seed=seed)
-        self.follower = Study.of(problem, policy=policy, max_pulls=budget, seed=seed)
+        self.study = Study(problem, policy=policy, max_pulls=budget, seed=seed)
+        self.follower = Study(problem, policy=policy, max_pulls=budget, seed=seed)
         self.study.log_to(self.append)
 
     def append(self, events):

@@ -339,7 +339,7 @@ def test_a_tolerance_is_shown_in_the_unit_of_the_page():
 @pytest.mark.parametrize("gate", [None, Handicap("A", Tolerance.of("5%"))])
 def test_an_arm_without_a_value_in_rounds_has_a_page(told, gate):
     """It failed in every round, or the race was stopped before its first run."""
-    study = Study.of(Problem(arms=("A", "B"), goal="min", rounds=True, handicap=gate))
+    study = Study(Problem(arms=("A", "B"), goal="min", rounds=True, handicap=gate))
     for _ in range(max(1, told)):
         for pull in study.ask(2):
             if pull.arm == "A":

@@ -244,7 +244,7 @@ def test_ratios_are_those_of_the_middle_round():
 def test_a_gate_has_its_own_bar():
     problem = Problem(arms=("old", "new"), goal="min", rounds=True)
     tapes = {"old": np.ones(10), "new": np.full(10, 2.0)}
-    found = answered(Study.of(problem, max_pulls=12), tapes).result
+    found = answered(Study(problem, max_pulls=12), tapes).result
     judge = judge_of(found.certificate, found.readings)
     least = math.exp(-judge.better(0, 1).log_value)
 

@@ -540,7 +540,7 @@ def test_a_spent_budget_says_so_if_more_could_not_help():
 @pytest.mark.parametrize(("new", "best"), [(103.0, "old"), (101.0, "new"), (95.0, "new")])
 def test_a_handicap_is_judged_and_neither_logged_nor_shown(new, best):
     problem = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("2%")))
-    study = Study.of(problem)
+    study = Study(problem)
     result = drive(study, lambda arm: 100.0 if arm == "old" else new)
     good = Status.CERTIFIED if best == "old" else Status.TOLERABLE  # within 2% of the best
     assert (result.status, result.best) == (good, best)

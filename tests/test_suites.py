@@ -179,7 +179,7 @@ def test_a_suite_is_of_rounds_and_a_document_is_of_one_thing():
 
 
 def test_the_runs_in_a_document_are_those_of_the_log_that_it_is_verified_by():
-    study = Study.of(ROUNDS, max_pulls=60)
+    study = Study(ROUNDS, max_pulls=60)
     while pulls := study.ask():
         for pull in pulls:
             study.tell(pull, Noted(1.0, {"metrics": {"a": 2.0 + (pull.arm == "old")}}))

@@ -351,7 +351,7 @@ def story(seed):
         regularity=forging.REGULAR,
     )
     budget = int(rng.integers(0, 300))
-    study = Study.of(problem, policy=some(*POLICIES), max_pulls=budget, seed=some(None, seed))
+    study = Study(problem, policy=some(*POLICIES), max_pulls=budget, seed=some(None, seed))
     out, digits = [], some(0, 9)
 
     def reading(arm):

@@ -142,7 +142,7 @@ def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
 def test_who_wins_although_it_counts_as_worse_is_named():
     """ "new is worse than old. 95% sure that it wins" spoke of old."""
     problem = Problem(arms=("old", "new"), rounds=True, goal="min", handicap=Handicap("old", Tolerance(1.25)))
-    study = Study.of(problem)
+    study = Study(problem)
     while counts := study.ask_counts():
         study.tell_arrays({arm: np.full(n, 2.0 if arm == "old" else 9.0) for arm, n in counts.items()})
     said = str(study.result)

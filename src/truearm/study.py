@@ -15,12 +15,11 @@ from typing import Any, Self, Unpack, cast
 from numpy.typing import ArrayLike
 
 from truearm import policies
-from truearm.batch import OpenBatch, Order
 from truearm.claims.certificate import Origin, Tapes, Verdict
 from truearm.claims.certify import certify, check_support
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
-from truearm.decision import Decision
+from truearm.decision import Decision, OpenBatch, Order
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.events import LOG_MISMATCH, Event, Issued, Log, Noted, Reading, Released, Stopped, from_row, to_row
 from truearm.evidence.sample import as_readings
@@ -92,11 +91,6 @@ class Study:
         self._result: Result | None = None
         self._decision = Decision(problem, self.policy)
         self._obey()
-
-    @classmethod
-    def of(cls, problem: Problem, **how: Any) -> Self:  # noqa: ANN401 - the arguments of a study
-        """Return a study of a problem."""
-        return cls(problem, **how)
 
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
@@ -227,15 +221,15 @@ class Study:
                 raise ProtocolError(msg, "value", number)
             return
         notes = value.notes if not is_plain and isinstance(value, Noted) else None
-        if self.log.append is not None:
-            self.log.write([Reading(int(ticket), log.name(ticket), number, notes)])
+        if log.append is not None:
+            log.write([Reading(int(ticket), log.name(ticket), number, notes)])
         log.record(ticket, number, notes)
         if log.out == 0 and not self._batch:
             self._decide()
 
     def tell_arrays(self, readings: Mapping[str, ArrayLike]) -> None:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
-        log, checked = self.log, []
+        log, checked = self.log, list[Reading]()
         for arm, values in readings.items():
             if arm not in log.names:
                 msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
@@ -244,18 +238,12 @@ class Study:
             if numbers.size > tickets.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
                 raise ProtocolError(msg, "readings", arm)
-            for ticket, number in zip(
-                tickets.tolist(), numbers.tolist() if self.problem.score_range else (), strict=False
-            ):
+            for ticket, number in zip(tickets.tolist(), numbers.tolist(), strict=False):
                 self.problem.check_score(number, arm, log.draws[ticket])
-            if numbers.size:
-                checked.append((arm, tickets[: numbers.size], numbers))
-        if self.log.append is not None and checked:
-            pairs = [(arm, zip(some.tolist(), numbers.tolist(), strict=True)) for arm, some, numbers in checked]
-            self.log.write([Reading(ticket, arm, value) for arm, told in pairs for ticket, value in told])
-        for _, tickets, numbers in checked:
-            for ticket, value in zip(tickets.tolist(), numbers.tolist(), strict=True):
-                log.record(ticket, value)
+                checked.append(Reading(ticket, arm, number))
+        log.write(checked)
+        for reading in checked:
+            log.record(reading.ticket, reading.value)
         if log.out == 0 and not self._batch:
             self._decide()
 

@@ -115,7 +115,7 @@ def test_the_monitor_changes_no_pull():
         rng = np.random.default_rng(seed)
         tapes = {arm: rng.normal(place, 1.0, 4000) for arm, place in (("A", 1.0), ("B", 0.5), ("C", 0.0))}
         state, issued = policy.start(problem), dict.fromkeys("ABC", 0)
-        study = Study.of(problem, policy=policy)
+        study = Study(problem, policy=policy)
         while not isinstance(batch := policy.ask(state), Verdict):
             assert study.ask_counts() == batch
             new = {arm: np.arange(issued[arm], issued[arm] + n) for arm, n in batch.items()}
