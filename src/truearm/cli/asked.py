@@ -57,8 +57,8 @@ class Asked(SimpleNamespace):
 
     @property
     def most(self) -> int | None:
-        """How many runs of each command there may be."""
-        return self.runs or self.max_runs or self.builds  # type: ignore[no-any-return]
+        """How many readings of each command there may be."""
+        return self._readings(self.runs or self.max_runs) or self.builds
 
     @property
     def limit(self) -> float | None:
@@ -71,9 +71,13 @@ class Asked(SimpleNamespace):
         return self.runs is None and self.max_time is None and not self.tolerance
 
     def first(self, problem: Problem) -> int:
-        """Return how many runs each command has before the first decision."""
+        """Return how many readings each command has before the first decision."""
         start = 1 if problem.rounds else START
-        return self.runs or self.min_runs or min(start, self.max_runs or start)
+        least, most = self._readings(self.runs or self.min_runs), self._readings(self.max_runs)
+        return least or min(start, most or start)
+
+    def _readings(self, runs: int | None) -> int | None:
+        return None if runs is None else runs // int(self.best_of)
 
 
 def check(asked: Asked) -> Asked:
@@ -105,6 +109,7 @@ def _about_revisions(asked: Asked) -> _Checks:
     for option, given in (
         ("-r", asked.runs),
         ("-M", asked.max_runs),
+        ("--best-of", asked.best_of > 1),
         ("-L and -P", asked.parameter_list or asked.parameter_scan),
         ("--setup and --cleanup", asked.setup or asked.cleanup),
         ("--quantile, --at-least, --at-most and --control", not asked.rounds),
@@ -136,6 +141,11 @@ def _about_limits(asked: Asked) -> _Checks:
         asked.min_runs is not None and asked.max_runs is not None and asked.min_runs > asked.max_runs,
         f"-m {asked.min_runs} is more than -M {asked.max_runs}",
     )
+    for option, runs in (("-r", asked.runs), ("-m", asked.min_runs), ("-M", asked.max_runs)):
+        yield (
+            runs is not None and runs < asked.best_of,
+            f"{option} {runs} is less than --best-of {asked.best_of}, the runs of one reading; raise it",
+        )
     limit = asked.timeout if asked.metric == "wall" else None
     yield (  # a run that is killed must be a failure (extensions 1.8)
         limit is not None and asked.at_most is not None and asked.at_most > limit,
@@ -173,6 +183,10 @@ def _about_questions(asked: Asked) -> _Checks:
         asked.parameter_step_size is not None and not asked.parameter_scan,
         "--parameter-step-size is the step of a scan; use it with -P",
     )
+    yield (
+        asked.best_of > 1 and not asked.rounds,
+        "--best-of is about rounds; remove it, or --quantile, --at-least, --at-most and --control",
+    )
 
 
 def _about_suites(asked: Asked) -> _Checks:
@@ -182,6 +196,7 @@ def _about_suites(asked: Asked) -> _Checks:
     for option, given in (
         ("--metric", asked.metric != "wall"),
         ("--quantile", asked.quantile is not None),
+        ("--best-of", asked.best_of > 1),
         ("--at-least or --at-most", asked.share),
         ("--fail-unless-best", asked.fail_unless_best),
         ("--time-unit", asked.time_unit),
@@ -232,6 +247,7 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
         "--fail-unless-best": asked.fail_unless_best,
         "--fail-if-worse-than": asked.fail_if_worse_than,
         "--metrics json": asked.metrics,
+        "--best-of": asked.best_of if asked.best_of > 1 else None,
     }
     option = next((option for option, given in comparing.items() if given is not None), None)
     if len(setting.commands) == 1 and option is not None:
@@ -330,6 +346,7 @@ def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
         ),
         warmup=asked.warmup,
         warmup_every_run=asked.warmup_every_run,
+        best_of=asked.best_of,
         builds=_builds(asked, revisions, commands),
         hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in hooks.items() if texts},
     )

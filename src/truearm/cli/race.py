@@ -90,6 +90,14 @@ def _plain(word: str) -> str:
     help="With --builds: the reading of a build is the median of R runs, of all builds in turn; 5 by default.",
 )
 @click.option(
+    "--best-of",
+    type=options.Whole(1),
+    default=1,
+    metavar="N",
+    help="The reading of a command in a round is the best of N runs, of all commands in turn: fewer rounds where "
+    "a load disturbs many runs. Slowness that only some runs have is not seen.",
+)
+@click.option(
     "--metric",
     type=click.Choice(METRICS),
     is_eager=True,  # a tolerance is read by it
@@ -275,6 +283,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             _check_nothing_new(ctx, asked)
             race = racing.resume(asked.resume, stack, yes=asked.yes)
             asked.builds = race.setting.random_builds and race.setting.random_builds.rounds
+            asked.best_of = race.setting.best_of
         else:
             race = racing.start(asked, stack)
         if race.follower is not None:

@@ -27,6 +27,7 @@ from truearm.cli.suites import Follower
 from truearm.commands.measure import (
     NOTE,
     Run,
+    best_run,
     clear_run_variables,
     measure,
     median_run,
@@ -35,7 +36,7 @@ from truearm.commands.measure import (
     shell_cost,
 )
 from truearm.commands.process import check_posix
-from truearm.commands.revisions import Builder, Builds, check_out, check_unchanged
+from truearm.commands.revisions import Builder, check_out, check_unchanged
 from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
 from truearm.events import Noted, Reading
@@ -393,33 +394,36 @@ class _Recorder:
             "" if self._builder is None else f"{plural(self._builder.count, 'build')}, {plural(self._runs, 'run')}"
         )
 
-    def _measure_round(self, builder: Builder, builds: Builds, arms: Sequence[str]) -> dict[str, Run]:
-        """Build the arms of a round, then run all in turn, in an order symmetric in arms (extensions U1)."""
-        made = {}
+    def _measure_round(self, arms: Sequence[str]) -> dict[str, Run]:
+        """Run all arms of a round in turn, several times, in an order symmetric in arms (extensions R5, U1)."""
+        setting, made = self.race.setting, {}
         for arm in arms:
-            made[arm] = builder.build(arm)
-            self.draw()
+            if self._builder is not None:
+                made[arm] = self._builder.build(arm)
+                self.draw()
+        count = setting.random_builds.runs if setting.random_builds else setting.best_of
         runs: dict[str, list[Run]] = {arm: [] for arm in arms}
-        for i in range(-self.race.setting.warmup, builds.runs):
+        for i in range(-setting.warmup if made else 0, count):
             for place in shuffle(range(len(arms))):
                 arm = arms[place]
-                run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self.counts[arm] * builds.runs + i))
+                run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self.counts[arm] * count + i))
                 if i >= 0:
                     runs[arm].append(run)
                     self._runs += 1
                 self.draw()
-        medians = {arm: median_run(own) for arm, own in runs.items()}
-        return {arm: (value, {**details, **made[arm]}) for arm, (value, details) in medians.items()}
+        goal = self.race.study.problem.goal
+        found = {arm: median_run(own) if made else best_run(own, goal) for arm, own in runs.items()}
+        return {arm: (value, {**details, **made.get(arm, {})}) for arm, (value, details) in found.items()}
 
     def pull(self, arm: str) -> float:
-        """Run a command once, or take the reading of its build in this round."""
-        self.running, builds = arm, self.race.setting.random_builds
+        """Run a command once, or take its reading in this round if that is the median or best of several runs."""
+        self.running = arm
         try:
-            if self._builder is None or builds is None:
+            if self._builder is None and self.race.setting.best_of == 1:
                 value, details = self._measure(arm, str(self.counts[arm]))
             else:
                 if arm not in self._round:
-                    self._round = self._measure_round(self._builder, builds, [arm, *self.race.study.round_left])
+                    self._round = self._measure_round([arm, *self.race.study.round_left])
                 value, details = self._round.pop(arm)
         finally:
             self.running = None

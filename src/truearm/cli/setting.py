@@ -26,6 +26,8 @@ class Setting:
     warmup: int = 0
     warmup_every_run: bool = False
     """Whether every run follows an unmeasured run of the same command."""
+    best_of: int = 1
+    """Runs of each command in a round, the best of which is its reading."""
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
     guard: str | None = None
@@ -70,13 +72,13 @@ class Setting:
         return self.builds if self.builds is not None and self.builds.rounds is not None else None
 
     def mark(self, result: AnyResult | None) -> AnyResult:
-        """Return a result that says which builds it is about."""
+        """Return a result that says which builds it is about, and of how many runs each reading is the best."""
         assert result is not None
-        if self.builds is None:
-            return result
-        what = (
-            {"builds": "random", "runs_per_build": self.builds.runs} if self.random_builds else {"builds": "one"}
-        )
+        what: dict[str, Any] = {"best_of": self.best_of} if self.best_of > 1 else {}
+        if self.random_builds:
+            what |= {"builds": "random", "runs_per_build": self.random_builds.runs}
+        elif self.builds is not None:
+            what["builds"] = "one"
         return replace(result, conditions={**(result.conditions or {}), **what})
 
     def to_dict(self) -> dict[str, Any]:

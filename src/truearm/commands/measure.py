@@ -390,6 +390,14 @@ def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[suit
     return runs
 
 
+def best_run(runs: Sequence[Run], goal: str) -> tuple[float, dict[str, Any]]:
+    """Return the best of the runs of a command in a round, missing if one is, and what the log notes about it."""
+    values = [value for value, _ in runs]
+    value, details = (min if goal == "min" else max)(runs, key=lambda run: run[0])
+    details = {**details, "runs": [value if math.isfinite(value) else None for value in values]}
+    return math.nan if any(map(math.isnan, values)) else value, details
+
+
 def median_run(runs: Sequence[Run]) -> tuple[float, dict[str, Any]]:
     """Return the median of the runs of one build, missing if one is, and what the log notes about them."""
     values, notes = [value for value, _ in runs], [details for _, details in runs]

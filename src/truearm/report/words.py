@@ -93,7 +93,8 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
     voice = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
     conditions = result.conditions or {}
     arm = "statement" if "statements" in conditions else "revision" if "builds" in conditions else "command"
-    reading = "reading" if conditions.get("builds") == "random" else voice.reading
+    several = conditions.get("builds") == "random" or "best_of" in conditions  # runs for one reading
+    reading = "reading" if several else voice.reading
     return voice._replace(reading=reading, arm=arm, unit=unit)
 
 
@@ -303,6 +304,8 @@ class _Summary:
         total = plural(result.total, "build" if self.scope else self.voice.reading)
         if self.scope:
             total += f", {plural(result.total * (result.conditions or {})['runs_per_build'], 'run')}"
+        elif runs := (result.conditions or {}).get("best_of"):
+            total += f", each the {self.voice.best or 'best'} of {runs} runs"
         return f"{rounds}{total}{each}{took}.{shared}"
 
     def details(self) -> list[str]:
