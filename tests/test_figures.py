@@ -95,7 +95,7 @@ def test_what_a_suite_costs_is_from_the_file():
         row["metrics"]: {name: numbers(cell)[0] for name, cell in row.items()} for row in table(result("suites"))
     }
     one, twenty, many = (kept[metrics] for metrics in ("1", "20", "500"))
-    assert numbers(paragraph("suites", "The evidence that is needed grows").split("is 10% slower is ")[1]) == [
+    assert numbers(paragraph("suites", "The required evidence grows").split("is 10% slower is ")[1]) == [
         *(one["one named"], twenty["one named"], 20, many["one named"], 500),
         *(size["settled, equal"] for size in (one, twenty, many)),
         *(500, many["half, e-BH"], many["half named"]),
@@ -105,8 +105,8 @@ def test_what_a_suite_costs_is_from_the_file():
 def test_what_a_control_saves_is_from_the_file():
     told = paragraph("control", "**Sampling.**")
     for variants, words, quarters in (
-        ("9 variants, 3 win", "9 variants of which 3 win it needs about half of the pulls of rounds", 2),
-        ("49 variants, 5 win", "49 of which 5 win a quarter", 1),
+        ("9 variants, 3 win", "With 9 variants, 3 of them better, it needs about half of the pulls of rounds", 2),
+        ("49 variants, 5 win", "with 49 variants, 5 of them better, a quarter", 1),
     ):
         row = next(
             row for row in table(result("control")) if row[""].startswith(variants) and row["rule"] == "Holm"
