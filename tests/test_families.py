@@ -12,23 +12,23 @@ from scipy import stats
 from reference import vectors
 from truearm import families
 from truearm.errors import InvalidArgument
+from truearm.families import shapes
+from truearm.families.shapes import Shape
 from truearm.problem import Regularity
 
 VECTORS = vectors("vectors")
-STANDARD = {
-    "gaussian": families.gaussian(),
-    "uniform01": families.uniform(),
-    "cauchy": families.cauchy(),
-    "laplace": families.laplace(),
-    "logistic": families.logistic(),
-}
 SCIPY = {
     "gaussian": stats.norm(),
-    "uniform01": stats.uniform(),
     "cauchy": stats.cauchy(),
     "laplace": stats.laplace(),
     "logistic": stats.logistic(),
 }
+PAIRS = [
+    *((shapes.standard(name), frozen) for name, frozen in SCIPY.items()),
+    (shapes.lognormal(0.7), stats.lognorm(0.7)),
+]
+SCIPY["uniform01"] = stats.uniform()
+STANDARD = {name: getattr(families, name.removesuffix("01"))() for name in SCIPY}
 # audit 1.i item 8: in the family of Definition 3 with B = 8, flat beyond 2 m2
 FLAT_BEYOND = families.piecewise(
     bars=[(-1, 1, 0.5), (-2, -1, 0.125), (1, 2, 0.125), (-6, -5, 0.125), (5, 6, 0.125)]
@@ -108,6 +108,20 @@ def test_closed_gaussian_b_is_the_corrected_one():
     assert families.gaussian().minimal_B(t) == pytest.approx(1 / (q * stats.norm.pdf(stats.norm.ppf(0.5 + t))))
 
 
+@pytest.mark.parametrize(("shape", "frozen"), PAIRS)
+def test_shapes_agree_with_scipy(shape, frozen):
+    z, p, tail = np.linspace(-6, 6, 201) + 1e-3, np.linspace(0.001, 0.999, 101), [1e-300, 1e-100, 1e-12]
+    np.testing.assert_allclose(shape.cdf(z), frozen.cdf(z), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(shape.pdf(z), frozen.pdf(z), rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(shape.ppf(p), frozen.ppf(p), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(shape.cdf(shape.ppf(p)), p, rtol=1e-12)
+    np.testing.assert_allclose(shape.ppf(np.array(tail)), frozen.ppf(tail), rtol=1e-9)
+    np.testing.assert_array_equal(shape.ppf(np.array([0.0, 1.0])), frozen.ppf([0.0, 1.0]))
+    low, high = shape.ppf(np.array([0.2, 0.9]))
+    found = [(s.m2, s.m4, s.median, s.least_slope(low, high)) for s in (shape, Shape(frozen))]
+    assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-15)
+
+
 def test_empirical_moments_match_the_vectors():
     vector = VECTORS["empirical"]
     for parity in ("odd", "even"):
@@ -132,12 +146,16 @@ def test_a_flat_piece_of_a_scipy_law_shows_in_its_median_set():
     frozen = stats.rv_histogram((np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 3.0, 4.0])), density=False)
     law = families.of(frozen())
     assert law.m1 == pytest.approx((1.0, 3.0), abs=1e-9)
+    assert (law.ppf_left(0.25), law.ppf_right(0.25)) == pytest.approx((0.5, 0.5))
     assert law.minimal_B(0.1) == math.inf
 
 
 def test_an_interior_dip_of_the_density_sets_b():
     dip = families.of(stats.beta(0.5, 0.5))  # least dense at the median
     assert dip.minimal_B(0.25) == pytest.approx(1 / (dip.m2 * stats.beta.pdf(0.5, 0.5, 0.5)), rel=1e-9)
+    narrow = stats.beta(0.3, 0.6)
+    expected = narrow.pdf((0.3 - 1) / (0.3 + 0.6 - 2))
+    assert families.of(narrow).least_slope(0.01, 0.99) == pytest.approx(expected, rel=1e-10)
 
 
 def test_minimal_b_of_laws_with_atoms():

@@ -14,7 +14,7 @@ from truearm import families, lab
 from truearm.bounds.limits import cost, kl
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.families.shapes import Standard
+from truearm.families.shapes import standard
 from truearm.problem import Contamination
 
 VECTORS = vectors("vectors", "evidence_vectors")
@@ -104,7 +104,7 @@ def test_known_shape_of_many_arms_meets_in_one_point():
     assert found.time == pytest.approx(2 / x**2)
 
 
-@pytest.mark.parametrize("shape", [Standard("gaussian"), Standard("laplace"), Standard("logistic")])
+@pytest.mark.parametrize("shape", [standard("gaussian"), standard("laplace"), standard("logistic")])
 @pytest.mark.parametrize("eps", [0.0, 0.05])
 def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
     z = np.linspace(-30, 30, 600_001)
@@ -123,8 +123,8 @@ def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
 
 def test_indistinguishable_places_have_no_divergence():
     edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # docs/optimality.md
-    assert lab.least_favorable_kl(edge * 0.999, 0.1, Standard("gaussian")) == 0
-    assert lab.least_favorable_kl(edge * 1.001, 0.1, Standard("gaussian")) > 0
+    assert lab.least_favorable_kl(edge * 0.999, 0.1, standard("gaussian")) == 0
+    assert lab.least_favorable_kl(edge * 1.001, 0.1, standard("gaussian")) > 0
 
 
 def _by_linear_programming(laws, x):
@@ -262,7 +262,7 @@ def test_fifty_different_arms_take_less_than_a_second():
         (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
         (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
         (lambda: lab.known_shape_limit(lab.instance("C2"), 0.1), "normal, Laplace or logistic"),
-        (lambda: lab.least_favorable_kl(1.0, 0.1, Standard("cauchy")), "shape must be"),
+        (lambda: lab.least_favorable_kl(1.0, 0.1, standard("cauchy")), "shape must be"),
         (lambda: lab.minimax_pulls(_pair(1.0), None, 0.05), "contamination must be"),
         (lambda: lab.limit(_pair(1.0)).pulls(0.0), "delta must be"),
     ],

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,62 +17,62 @@ from truearm.bounds import special
 from truearm.bounds.search import first_true, last_true_each
 
 Array: TypeAlias = NDArray[np.float64]
+Side = Literal["left", "right"]
 
 SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
 
 
-def _crossing(rise: Callable[[float], float], low: float, high: float) -> float:
-    """Return the midpoint of the set where a nondecreasing function passes 1/2."""
-    first = first_true(lambda r: rise(r) >= 0.5, low, high)
-    last = first_true(lambda r: rise(r) > 0.5, first, high)
-    return first + (last - first) / 2
-
-
+@dataclass(frozen=True)
 class Shape:
-    """A continuous scipy.stats law, or anything with cdf, ppf, pdf and draw."""
+    """A law without atoms: a frozen one of scipy.stats, or one with the same functions.
 
-    def __init__(self, frozen: Any) -> None:  # noqa: ANN401 - scipy.stats is not imported here
-        self.frozen = frozen
+    Parameters
+    ----------
+    has_one_peak
+        Whether the density rises to one mode and then falls, and is 0 nowhere in between.
+    """
+
+    law: Any
+    has_one_peak: bool = False
 
     def cdf(self, z: Array) -> Array:
         """Return the distribution function."""
-        return np.asarray(self.frozen.cdf(z), dtype=float)
+        return np.asarray(self.law.cdf(z), dtype=float)
 
     def ppf(self, p: Array) -> Array:
         """Return a point of each quantile set, at levels in [0, 1]."""
-        return np.asarray(self.frozen.ppf(p), dtype=float)
+        return np.asarray(self.law.ppf(p), dtype=float)
 
     def pdf(self, z: Array) -> Array:
         """Return the density."""
-        return np.asarray(self.frozen.pdf(z), dtype=float)
+        return np.asarray(self.law.pdf(z), dtype=float)
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Return n independent values."""
-        return np.asarray(self.frozen.rvs(size=n, random_state=rng), dtype=float)
+        return np.asarray(self.law.rvs(size=n, random_state=rng), dtype=float)
 
-    @cached_property
-    def _rounding(self) -> float:
-        quarter, three_quarters = self.ppf(np.asarray([0.25, 0.75]))
-        return 1e-9 * float(three_quarters - quarter)
-
-    def ppf_left(self, p: Array) -> Array:
-        """Return the lower ends of the quantile sets, by bisection where the distribution function is flat."""
-        return self._edge(p, self.ppf(np.maximum(p - SAME_LEVEL, 0.0)), lambda z: self.cdf(z) >= p)
-
-    def ppf_right(self, p: Array) -> Array:
-        """Return the upper ends of the quantile sets, by bisection where the distribution function is flat."""
-        return self._edge(p, self.ppf(np.minimum(p + SAME_LEVEL, 1.0)), lambda z: self.cdf(z) <= p)
-
-    def _edge(self, p: Array, outside: Array, flat: Callable[[Array], NDArray[np.bool_]]) -> Array:
+    def edge(self, p: Array, side: Side) -> Array:
+        """Return one end of each quantile set, by bisection where the distribution function is flat."""
         inside = self.ppf(p)
-        far = np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
-        if np.all(np.abs(far - inside) <= self._rounding):
+        if self.has_one_peak:
             return inside
-        end = last_true_each(flat, inside, far, accuracy=np.abs(far - inside) * 2.0**-60)
-        return np.where(np.abs(end - inside) <= self._rounding, inside, end)
+        is_left = side == "left"
+        outside = self.ppf(np.maximum(p - SAME_LEVEL, 0.0) if is_left else np.minimum(p + SAME_LEVEL, 1.0))
+        far = np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
+        rounding = 1e-9 * float(np.ptp(self.ppf(np.asarray([0.25, 0.75]))))
+        if np.all(np.abs(far - inside) <= rounding):
+            return inside
+
+        def is_flat(z: Array) -> NDArray[np.bool_]:
+            return self.cdf(z) >= p if is_left else self.cdf(z) <= p
+
+        end = last_true_each(is_flat, inside, far, accuracy=np.abs(far - inside) * 2.0**-60)
+        return np.where(np.abs(end - inside) <= rounding, inside, end)
 
     def least_slope(self, low: float, high: float) -> float:
         """Return the least density on [low, high], by ever finer grids around the lowest point."""
+        if self.has_one_peak:
+            return float(self.pdf(np.asarray([low, high])).min())
         inset = SAME_LEVEL * (high - low)  # rounding must not step off the end of the support
         start, stop = low + inset, high - inset
         ends = self.cdf(np.asarray([start, stop]))
@@ -92,8 +92,7 @@ class Shape:
     @cached_property
     def median(self) -> float:
         """The midpoint of the set of medians."""
-        half = np.asarray(0.5)
-        low, high = float(self.ppf_left(half)), float(self.ppf_right(half))
+        low, high = (float(self.edge(np.asarray(0.5), side)) for side in ("left", "right"))
         return low + (high - low) / 2
 
     @cached_property
@@ -102,7 +101,7 @@ class Shape:
         m = self.median
         quarter, three_quarters = self.ppf(np.asarray([0.25, 0.75]))
         high = 2 * max(three_quarters - m, m - quarter)
-        return _crossing(lambda r: self._within(m - r, m + r), 0.0, float(high))
+        return _crossing(lambda r: self._within(m - r, m + r), float(high))
 
     @cached_property
     def m4(self) -> float:
@@ -113,7 +112,14 @@ class Shape:
             inner = max(m2 - s, 0.0)
             return self._within(m + inner, m + m2 + s) + self._within(m - m2 - s, m - inner)
 
-        return _crossing(near, 0.0, m2)
+        return _crossing(near, m2)
+
+
+def _crossing(rise: Callable[[float], float], high: float) -> float:
+    """Return the midpoint of the set where a nondecreasing function passes 1/2."""
+    first = first_true(lambda r: rise(r) >= 0.5, 0.0, high)
+    last = first_true(lambda r: rise(r) > 0.5, first, high)
+    return first + (last - first) / 2
 
 
 class _Functions(NamedTuple):
@@ -123,19 +129,9 @@ class _Functions(NamedTuple):
     draw: str  # of numpy's generator
 
 
-def _cauchy_ppf(p: Array) -> Array:
-    tail = -1 / np.tan(math.pi * np.minimum(p, 1 - p))
-    return np.where(p < 0.5, tail, np.where(p > 0.5, -tail, 0.0))
-
-
-def _laplace_cdf(z: Array) -> Array:
-    tail: Array = np.exp(-np.abs(z)) / 2
-    return np.where(z < 0, tail, 1 - tail)
-
-
-def _laplace_ppf(p: Array) -> Array:
-    tail: Array = np.log(2 * np.minimum(p, 1 - p))
-    return np.where(p < 0.5, tail, -tail)
+def _mirror(tail: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return the quantiles of a symmetric law from those of its lower half."""
+    return lambda p: np.where(p < 0.5, 1.0, -1.0) * tail(np.minimum(p, 1 - p))
 
 
 _STANDARD = {  # a call of scipy.stats costs fifty times as much, and limits take thousands
@@ -144,11 +140,16 @@ _STANDARD = {  # a call of scipy.stats costs fifty times as much, and limits tak
     ),
     "cauchy": _Functions(
         lambda z: np.arctan2(1.0, -z) / math.pi,
-        _cauchy_ppf,
+        _mirror(lambda p: np.where(p < 0.5, -1 / np.tan(math.pi * p), 0.0)),
         lambda z: 1 / (math.pi * (1 + z * z)),
         "standard_cauchy",
     ),
-    "laplace": _Functions(_laplace_cdf, _laplace_ppf, lambda z: np.exp(-np.abs(z)) / 2, "laplace"),
+    "laplace": _Functions(
+        lambda z: np.where(z < 0, np.exp(-np.abs(z)) / 2, 1 - np.exp(-np.abs(z)) / 2),
+        _mirror(lambda p: np.log(2 * p)),
+        lambda z: np.exp(-np.abs(z)) / 2,
+        "laplace",
+    ),
     "logistic": _Functions(
         special.expit,
         lambda p: np.log(p) - np.log1p(-p),
@@ -158,62 +159,52 @@ _STANDARD = {  # a call of scipy.stats costs fifty times as much, and limits tak
 }
 
 
-@dataclass(frozen=True)
-class Standard(Shape):
-    """The normal, Cauchy, Laplace or logistic law in standard position; the density has one mode."""
+class _Standard(NamedTuple):
+    """The normal, Cauchy, Laplace or logistic law, found by name so that it can be pickled."""
 
     name: str
 
     def cdf(self, z: Array) -> Array:
-        """Return the distribution function."""
         return _STANDARD[self.name].cdf(z)
 
     def ppf(self, p: Array) -> Array:
-        """Return the quantiles."""
         with np.errstate(divide="ignore"):
             return _STANDARD[self.name].ppf(p)
 
-    ppf_left = ppf_right = ppf
-
     def pdf(self, z: Array) -> Array:
-        """Return the density."""
         return _STANDARD[self.name].pdf(z)
 
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return n independent values."""
-        values: Array = getattr(rng, _STANDARD[self.name].draw)(size=n)
+    def rvs(self, size: int, random_state: np.random.Generator) -> Array:
+        values: Array = getattr(random_state, _STANDARD[self.name].draw)(size=size)
         return values
 
-    def least_slope(self, low: float, high: float) -> float:
-        """Return the least density on [low, high], that of an end."""
-        return float(min(self.pdf(np.asarray(low)), self.pdf(np.asarray(high))))
 
-
-@dataclass(frozen=True)
-class Lognormal(Standard):
+class _Lognormal(NamedTuple):
     """The law of exp(sigma N) with N standard normal."""
 
-    name: str = "lognormal"
-    sigma: float = 1.0
+    sigma: float
 
     def cdf(self, z: Array) -> Array:
-        """Return Phi(log(z)/sigma)."""
         with np.errstate(divide="ignore"):
             return special.ndtr(np.log(np.maximum(z, 0.0)) / self.sigma)
 
     def ppf(self, p: Array) -> Array:
-        """Return exp(sigma Phi^-1(p))."""
         return np.exp(self.sigma * special.ndtri(p))
 
-    ppf_left = ppf_right = ppf
-
     def pdf(self, z: Array) -> Array:
-        """Return the density, 0 for z <= 0."""
         safe = np.where(z > 0, z, 1.0)
-        score = np.log(safe) / self.sigma
-        density = np.exp(-score * score / 2) / (safe * self.sigma * math.sqrt(2 * math.pi))
+        density = _STANDARD["gaussian"].pdf(np.log(safe) / self.sigma) / (safe * self.sigma)
         return np.where(z > 0, density, 0.0)
 
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return exponentials of normals."""
-        return np.exp(self.sigma * rng.standard_normal(n))
+    def rvs(self, size: int, random_state: np.random.Generator) -> Array:
+        return np.exp(self.sigma * random_state.standard_normal(size))
+
+
+def standard(name: str) -> Shape:
+    """Return the "gaussian", "cauchy", "laplace" or "logistic" law in standard position."""
+    return Shape(_Standard(name), has_one_peak=True)
+
+
+def lognormal(sigma: float) -> Shape:
+    """Return the law of exp(sigma N) with N standard normal."""
+    return Shape(_Lognormal(sigma), has_one_peak=True)

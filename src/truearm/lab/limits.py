@@ -17,7 +17,7 @@ from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import Law, Located, Piecewise
-from truearm.families.shapes import SAME_LEVEL, Array, Shape, Standard
+from truearm.families.shapes import SAME_LEVEL, Array, Shape, standard
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
 from truearm.problem import Contamination, Tolerance, check_eps, check_reach
@@ -254,7 +254,7 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     shape
         A symmetric law with monotone likelihood ratio: "gaussian", "laplace" or "logistic".
     """
-    half, shape = distance / 2, Standard(shape) if isinstance(shape, str) else shape
+    half, shape = distance / 2, standard(shape) if isinstance(shape, str) else shape
 
     def below(z: float) -> float:  # the first law, centered at -half
         return float(shape.cdf(np.asarray(z + half)))
@@ -293,9 +293,9 @@ def _log_density(shape: Shape, z: Array) -> Array:
 
 
 _KNOWN: dict[Shape, Callable[[Array], Array]] = {
-    Standard("gaussian"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
-    Standard("laplace"): lambda z: -np.abs(z) - math.log(2),
-    Standard("logistic"): lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
+    standard("gaussian"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
+    standard("laplace"): lambda z: -np.abs(z) - math.log(2),
+    standard("logistic"): lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
 }
 
 
