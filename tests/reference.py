@@ -5,7 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from truearm.bounds.search import last_true
+from truearm.evidence import Levels, pair
 from truearm.evidence.counts import Counts
+from truearm.evidence.targets import Query
+from truearm.problem import Adversary
 
 FOLDER = Path(__file__).parent / "vectors"
 
@@ -25,3 +29,19 @@ def count_tapes(tapes, edges=None):
     edges = np.concatenate(list(values.values())) if edges is None else edges
     lumps = {arm: (x, x, np.ones(x.size, dtype=np.int64), known[arm].size - x.size) for arm, x in values.items()}
     return Counts.from_lumps(edges, lumps)
+
+
+def fixed_pair(better, worse, levels, enough=None, **how):
+    """Return -log of the p-value of two arms for sizes fixed in advance."""
+    return pair(better, worse, levels, query=Query("fixed", enough=enough), **how)
+
+
+def breakdown_point(better, rivals, log_bar, adversary, accuracy=1e-13, **how):
+    """Return up to which eps one arm's evidence over each of some rivals reaches a bar (evidence T6)."""
+
+    def holds(eps):
+        query, levels = Query(enough=log_bar), Levels.at(0.5, eps, adversary)
+        return all(pair(better, r, levels, query=query, **how).log_value >= log_bar for r in rivals)
+
+    limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0
+    return last_true(holds, 0.0, limit, accuracy=1e-3 * accuracy, relative=accuracy) if holds(0.0) else None

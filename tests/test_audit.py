@@ -12,7 +12,7 @@ from reference import vectors
 from truearm import Contamination, InvalidArgument, analyze, audit, least_eps
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.certify import check_support
-from truearm.evidence.audit import distance, eps_of_change
+from truearm.evidence.intervals import distance, eps_of_change
 from truearm.problem import Adversary, Problem
 
 VECTORS = vectors("answers_vectors")

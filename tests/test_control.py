@@ -9,7 +9,7 @@ from reference import vectors
 from truearm import Contamination, InvalidArgument, OutOfReach, VerificationError, analyze, verify
 from truearm.claims.result import Analysis
 from truearm.evidence import Judge, Trust, pair
-from truearm.evidence.control import against_control, false_discovery, step_down
+from truearm.evidence.comparison import against_control, false_discovery, step_down
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Problem

@@ -11,11 +11,11 @@ from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import truearm as ta
-from reference import count_tapes
+from reference import count_tapes, fixed_pair
 from truearm.analysis import analyze
 from truearm.data import engines as data_engines
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.evidence import fixed_pair, pair
+from truearm.evidence import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample

@@ -5,28 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import vectors
-from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from reference import breakdown_point, fixed_pair, vectors
+from truearm.bounds.mixture import Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
     Leg,
     Levels,
     Stake,
+    Trust,
     breakdown,
-    breakdown_estimate,
-    breakdown_point,
-    certified_tolerance,
-    fixed_pair,
     is_better,
+    least_evidence,
+    least_tolerance,
     pair,
-    pooled,
     portfolio,
     threshold,
 )
-from truearm.evidence.quantiles import pooled_at
-from truearm.evidence.sample import Sample
-from truearm.problem import Adversary, Contamination
+from truearm.evidence.quantiles import Quantile
+from truearm.evidence.sample import Sample, Shift
+from truearm.evidence.targets import Query
+from truearm.problem import Adversary, Contamination, Problem
 
 VECTORS = vectors("evidence_vectors")
 SIXTEEN = Prior((16.0,), (1.0,))
@@ -44,44 +43,34 @@ def close(expected):
     return pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
-def test_pair_evidence_of_the_vector():
-    inputs, expected = vector("fs-E-identified")
-    i, j = samples(inputs, "xi", "xj")
-    found = [pair(a, b, Levels(0.5, 0.5), prior=SIXTEEN).log_value for a, b in ((i, j), (j, i))]
-    assert found == close(expected)
+def evidence_at(judged, rivals, cut):
+    """Return log W at one cut, without contamination."""
+    target = Quantile(Problem(arms=("A", "B"), contamination=None))
+    return target.evidence_at(judged, rivals, Trust(0.0, Adversary.OBLIVIOUS), cut)
+
+
+EVEN = Levels(0.5, 0.5)
+PAIRS = {  # of a vector: what each of its numbers is the evidence of
+    "fs-E-identified": lambda _, i, j: [(i, j, EVEN), (j, i, EVEN)],
+    "fs-E-alpha": lambda x, i, j: [(i, j.map(lambda v, a=a: v - a), EVEN) for a in x["alpha"]],
+    "fs-E-certified": lambda x, i, j: [
+        (i, j, Levels.of(0.5, Contamination(x["eps"], a))) for a in ("prescient", "malicious")
+    ],
+    "fs-E-quantile": lambda x, i, j: [(i, j, Levels.of(x["q"], c)) for c in (None, Contamination(0.1))],
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pair_evidence_of_the_vector(name):
+    inputs, expected = vector(name)
+    asked = PAIRS[name](inputs, *samples(inputs, "xi", "xj"))
+    assert [pair(*each, prior=SIXTEEN).log_value for each in asked] == close(expected)
 
 
 def test_pair_evidence_with_ties_of_the_vector():
     inputs, expected = vector("fs-E-ties")
     i, j = samples(inputs, "xi", "xj")
-    found = [pair(i, j, Levels(0.5, 0.5), prior=SIXTEEN, closed=c).log_value for c in (False, True)]
-    assert found == close(expected)
-
-
-def test_pair_evidence_with_a_tolerance_of_the_vector():
-    inputs, expected = vector("fs-E-alpha")
-    i, j = samples(inputs, "xi", "xj")
-    found = [
-        pair(i, j.map(lambda v, a=a: v - a), Levels(0.5, 0.5), prior=SIXTEEN).log_value for a in inputs["alpha"]
-    ]
-    assert found == close(expected)
-
-
-def test_certified_evidence_of_the_vector():
-    inputs, expected = vector("fs-E-certified")
-    i, j = samples(inputs, "xi", "xj")
-    found = [
-        pair(i, j, Levels.of(0.5, Contamination(inputs["eps"], adversary)), prior=SIXTEEN).log_value
-        for adversary in ("prescient", "malicious")
-    ]
-    assert found == close(expected)
-
-
-def test_quantile_evidence_of_the_vector():
-    inputs, expected = vector("fs-E-quantile")
-    i, j = samples(inputs, "xi", "xj")
-    levels = [Levels.of(inputs["q"], c) for c in (None, Contamination(0.1))]
-    assert [pair(i, j, at, prior=SIXTEEN).log_value for at in levels] == close(expected)
+    assert [pair(i, j, EVEN, prior=SIXTEEN, closed=c).log_value for c in (False, True)] == close(expected)
 
 
 def test_thresholds_of_the_vector():
@@ -94,12 +83,9 @@ def test_thresholds_of_the_vector():
 def test_breakdown_points_of_the_vector():
     inputs, expected = vector("fs-epsstar-k3")
     best, *rivals = samples(inputs, "x1", "x2", "x3")
-    evidences = [
-        lambda at, r=r, enough=None: pair(best, r, at, prior=SIXTEEN, enough=enough).log_value for r in rivals
-    ]
     limit = math.log(threshold(3, inputs["delta"], "causal"))
     found = [
-        breakdown_point(evidences, limit, quantile=0.5, adversary=adversary)
+        breakdown_point(best, rivals, limit, adversary, prior=SIXTEEN)
         for adversary in (Adversary.PRESCIENT, Adversary.MALICIOUS)
     ]
     assert found == pytest.approx(expected, rel=1e-11)
@@ -119,7 +105,7 @@ def followed(inputs, judged, segments=None):
 
 
 def least_followed(inputs, judged, segments=None):
-    return pooled(*followed(inputs, judged, segments), Levels(0.5, 0.5)).log_value
+    return least_evidence(*followed(inputs, judged, segments), EVEN).log_value
 
 
 @pytest.mark.parametrize("name", ["ext-follow-1", "ext-follow-2", "ext-follow-pending"])
@@ -140,10 +126,9 @@ def test_cuts_at_the_judged_arms_own_readings_are_not_enough():
     """A leg may say more at such a cut than between two: with those alone C would be rejected at delta 0.05."""
     inputs, expected = vector("ext-follow-2")
     judged, rivals = followed(inputs, "C")
-    own = [pooled_at(judged, rivals, Levels(0.5, 0.5), cut=cut) for cut in judged.values]
-    own.append(pooled_at(judged, rivals, Levels(0.5, 0.5), cut=math.inf))
+    own = [evidence_at(judged, rivals, cut) for cut in (*judged.values, math.inf)]
     assert min(own) == close(float(expected["log_W_own_cuts_only"]["C"]))
-    assert pooled(judged, rivals, Levels(0.5, 0.5)).log_value < math.log(20) < min(own)
+    assert least_evidence(judged, rivals, EVEN).log_value < math.log(20) < min(own)
 
 
 def definition(judged, whole, legs, cut, k):
@@ -174,12 +159,11 @@ def test_the_infimum_is_that_over_all_cuts(data, seed, coarse):
     expected = min(definition(tapes[0], whole, legs, cut, 3) for cut in cuts)
     made = [Leg(Sample.of(t[:a]), Sample.of(t[:b]), c) for t, a, b, c in legs]
     rivals = portfolio(3, Stake(Sample.of(tapes[1]), closed[0]), made)
-    found = pooled(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5))
+    found = least_evidence(Sample.of(tapes[0]), rivals, EVEN)
     assert found.log_value == pytest.approx(expected, abs=1e-9)
-    at = pooled_at(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5), cut=found.at)
-    assert at == pytest.approx(expected, abs=1e-9)
+    assert evidence_at(Sample.of(tapes[0]), rivals, found.at) == pytest.approx(expected, abs=1e-9)
     for bar in (expected - 1e-6, expected + 1e-6):
-        soon = pooled(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5), enough=bar).log_value
+        soon = least_evidence(Sample.of(tapes[0]), rivals, EVEN, Query(enough=bar)).log_value
         assert (soon >= bar) == (expected >= bar)
 
 
@@ -187,7 +171,7 @@ def test_certified_tolerance_of_the_vector():
     inputs, expected = vector("fs-alphastar")
     a, b = samples(inputs, "xA", "xB")
     limit = math.log(threshold(2, inputs["delta"], "causal"))
-    found = [certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), prior=SIXTEEN) for x, y in ((b, a), (a, b))]
+    found = [least_tolerance(x, y, limit, EVEN, prior=SIXTEEN) for x, y in ((b, a), (a, b))]
     assert found == close(expected)
 
 
@@ -237,7 +221,7 @@ def test_evidence_falls_with_contamination_where_it_counts(x, y, eps):
 @given(readings, readings, st.integers(1, 20), st.integers(1, 20))
 def test_a_pending_pull_never_adds_evidence(x, y, i, j):
     better, worse = Sample.of(x), Sample.of(y)
-    levels = Levels(0.5, 0.5)
+    levels = EVEN
     now = pair(better.extend([], pending=i), worse.extend([], pending=j), levels).log_value
     for filled_i, filled_j in ((-9.0, 9.0), (9.0, -9.0), (0.0, 0.0), (math.nan, math.nan)):
         later = pair(better.extend([filled_i] * i), worse.extend([filled_j] * j), levels).log_value
@@ -261,21 +245,15 @@ def test_breakdown_is_half_for_a_causal_malicious_adversary():
 def test_breakdown_estimate_is_the_population_value_in_the_limit():
     rng = np.random.default_rng(2)
     x, y = (Sample.of(rng.normal(m, 1, 200_000)) for m in (1.0, 0.0))
-    assert breakdown_estimate(x, y, 0.5, Adversary.OBLIVIOUS) == pytest.approx(0.383, abs=0.006)
-    assert breakdown_estimate(y, x, 0.5, Adversary.OBLIVIOUS) == 0.0
+    target = Quantile(Problem(arms=("A", "B")))
+    assert target.breakdown_estimate(x, y, Adversary.OBLIVIOUS) == pytest.approx(0.383, abs=0.006)
+    assert target.breakdown_estimate(y, x, Adversary.OBLIVIOUS) == 0.0
 
 
 def test_no_data_certify_nothing():
     assert breakdown([], []) == Breakdown(None, None, None)
     assert not is_better([], [1.0])
     assert not is_better([math.nan] * 5, [1.0] * 50)
-
-
-def test_goal_min_mirrors_goal_max():
-    rng = np.random.default_rng(3)
-    x, y = rng.exponential(1, 300), rng.exponential(2, 300)
-    low = is_better(x, y, goal="min", quantile=0.9)
-    assert low.log_evidence == is_better(-x, -y, goal="max", quantile=0.1).log_evidence
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
@@ -296,7 +274,8 @@ def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure
         rival = worse.map(lambda values: values - amount)
         return measure(better, rival, levels).log_value >= limit
 
-    found = certified_tolerance(better, worse, limit, levels=levels, fixed=measure is fixed_pair)
+    query = Query("fixed" if measure is fixed_pair else "sequential")
+    found = least_tolerance(better, worse, limit, levels, query)
     differences = [w - b for w in worse.values for b in better.values if math.isfinite(w) and math.isfinite(b)]
     tried = (a + extra for a in (0.0, *sorted(d for d in differences if d > 0)) for extra in (0.0, 1e-12))
     assert found == pytest.approx(next(filter(suffices, tried), math.inf), abs=3e-12)
@@ -309,7 +288,7 @@ def test_one_wild_reading_leaves_the_certified_tolerance_alone(wild, relative):
     x, y = np.sort(rng.lognormal(0, 1, 400)), np.sort(rng.lognormal(0.1, 1, 400))
     attacked = np.append(y[:-1], wild)
     found = [
-        certified_tolerance(Sample.of(x), Sample.of(v), math.log(20), levels=Levels(0.5, 0.5), relative=relative)
+        least_tolerance(Sample.of(x), Sample.of(v), math.log(20), EVEN, Query(shift=Shift(0.0, relative)))
         for v in (y, attacked)
     ]
     assert found[1] == pytest.approx(found[0], rel=1e-9)
@@ -363,10 +342,6 @@ def test_bad_arguments_are_named(arguments, words):
         is_better([1.0], [2.0], **arguments)
 
 
-def test_default_prior_is_the_recommended_one():
-    assert Prior((16.0, 512.0), (0.6, 0.4)) == DEFAULT_PRIOR
-
-
 @given(
     st.lists(st.integers(-6, 6).map(float), max_size=40),
     st.lists(st.integers(-6, 6).map(float), max_size=40),
@@ -381,7 +356,7 @@ def test_certified_relative_tolerance_is_the_least_ratio_that_suffices(x, y, sig
         rival = worse.map(lambda v: np.where(sign * v > 0, v / ratio if sign > 0 else v * ratio, v))
         return pair(better, rival, levels).log_value >= limit
 
-    found = certified_tolerance(better, worse, limit, levels=levels, relative=True, sign=sign)
+    found = least_tolerance(better, worse, limit, levels, Query(shift=Shift(0.0, True)), sign=sign)
     positive = [(abs(w), abs(b)) for w in worse.values for b in better.values if sign * w > 0 and sign * b > 0]
     ratios = sorted({1.0, *(max(w / b, b / w) for w, b in positive)})
     tried = (ratio * extra for ratio in ratios for extra in (1.0, 1 + 1e-12))
@@ -391,7 +366,7 @@ def test_certified_relative_tolerance_is_the_least_ratio_that_suffices(x, y, sig
 def test_a_cut_below_all_readings_of_the_judged_arm_may_be_the_least():
     """A leg that began high and lost: at its first readings it had everything to lose (evidence section 11)."""
     start, end, own = (Sample.of(np.repeat(x, 20)) for x in ([5.0], [3.0, 5.0], [10.0]))
-    rivals, levels = portfolio(3, Stake(end), [Leg(start, end)]), Levels(0.5, 0.5)
-    found = pooled(own, rivals, levels)
-    assert found.log_value == pytest.approx(pooled_at(own, rivals, levels, cut=5.0))
-    assert found.log_value < pooled_at(own, rivals, levels, cut=10.0) - 1
+    rivals = portfolio(3, Stake(end), [Leg(start, end)])
+    found = least_evidence(own, rivals, EVEN).log_value
+    assert found == pytest.approx(evidence_at(own, rivals, 5.0))
+    assert found < evidence_at(own, rivals, 10.0) - 1

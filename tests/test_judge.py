@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from reference import fixed_pair
 from truearm.analysis import analyze
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.certificate import Status, sample_of
-from truearm.evidence import Entry, Judge, Levels, fixed_pair, pair, shifted
+from truearm.evidence import Entry, Judge, Levels, pair, shift_sample
 from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem, Tolerance
 from truearm.study import Study
@@ -224,9 +225,9 @@ def test_readings_that_are_not_positive_are_on_the_lower_side_of_a_ratio():
 def moved_down(judge, judged, tolerance):
     """Return the judge with all rivals of an arm made worse."""
     sign = judge.problem.sign
-    samples = tuple(s if i == judged else shifted(s, tolerance, sign) for i, s in enumerate(judge.samples))
+    samples = tuple(s if i == judged else shift_sample(s, tolerance, sign) for i, s in enumerate(judge.samples))
     entries = tuple(
-        Entry(e.arm, shifted(e.before, tolerance, sign), e.until and shifted(e.until, tolerance, sign))
+        Entry(e.arm, shift_sample(e.before, tolerance, sign), e.until and shift_sample(e.until, tolerance, sign))
         for e in judge.entries
     )
     return replace(judge, samples=samples, entries=entries)

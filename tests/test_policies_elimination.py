@@ -11,7 +11,7 @@ from statistical.promise import kept
 from truearm import bounds
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence.moments import moments
+from truearm.evidence.intervals import moments
 from truearm.policies.paper import GROWTH, Elimination, medians
 from truearm.problem import Contamination, Problem, Regularity
 

@@ -7,7 +7,7 @@ import pytest
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.evidence import pair
-from truearm.evidence.shifts import shifted
+from truearm.evidence.sample import shift_sample
 from truearm.policies import Told
 from truearm.policies.toptwo import SWITCH, TopTwo, split
 from truearm.problem import Problem
@@ -92,7 +92,7 @@ def test_a_tolerable_end_rests_on_the_leaders_whole_sample_alone():
     judge = state.judge
     for claim in (c for c in state.decision.claims if c.tolerant):
         judged = "ABC".index(claim.arm)
-        worse = shifted(judge.samples[judged], problem.tolerance, problem.sign)
+        worse = shift_sample(judge.samples[judged], problem.tolerance, problem.sign)
         alone = pair(judge.samples[judge.leader], worse, judge.trust.levels(judge.problem.level)).log_value
         assert judge.within(judged).log_value == pytest.approx(alone + np.log(0.5 / 2))
 

@@ -16,7 +16,7 @@ from truearm.claims.certify import certify, check_support, describe
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Lead, Reach, Result
 from truearm.errors import InvalidArgument
-from truearm.evidence import Breakdown, Levels, Trust, best_looking, breakdown, pair, shifted
+from truearm.evidence import Breakdown, Levels, Trust, breakdown, by_looks, pair, shift_sample
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
 from truearm.policies.paper import PartialIdentification
@@ -309,7 +309,9 @@ def test_the_certified_tolerance_is_reached_and_not_more(relative):
     )
     samples, levels = {a: Sample.of(t) for a, t in tapes.items()}, Levels(0.475, 0.475)
     reach = {
-        f: pair(samples["B"], shifted(samples["A"], Tolerance(f * result.tolerance, relative=relative)), levels)
+        f: pair(
+            samples["B"], shift_sample(samples["A"], Tolerance(f * result.tolerance, relative=relative)), levels
+        )
         for f in (0.999, 1.0)
     }
     assert reach[1.0].log_value >= math.log(20) > reach[0.999].log_value
@@ -351,8 +353,8 @@ def test_the_quality_curve_holds_for_the_arm_that_looks_best():
 
 def test_the_leader_among_ties_has_fewest_readings_below():
     tied = [Sample.of([0.0, 1.0, 1.0]), Sample.of([1.0, 1.0, 2.0]), Sample.of([1.0, 1.0, 2.0])]
-    assert best_looking(tied, [0, 1, 2], 0.5) == 1
-    assert best_looking(tied, [], 0.5) is None
+    assert by_looks(tied, [0, 1, 2], 0.5)[0] == 1
+    assert by_looks(tied, [], 0.5) == []
 
 
 def test_alarms_and_assumptions_travel_with_the_result():

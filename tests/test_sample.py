@@ -11,13 +11,15 @@ from scipy.stats import binom
 from reference import vectors
 from truearm.errors import InvalidArgument
 from truearm.evidence.intervals import (
+    Moments,
     identification,
     mad_interval,
     median_interval,
+    moments,
     quality_curve,
     quantile_interval,
+    spread,
 )
-from truearm.evidence.moments import Moments, moments, spread
 from truearm.evidence.sample import Sample
 from truearm.problem import Contamination
 

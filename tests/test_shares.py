@@ -17,14 +17,13 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.claims.certificate import Status, sample_of
 from truearm.errors import InvalidArgument
 from truearm.evidence import Entry, Judge, Leg, Portfolio, Stake, Trust, portfolio
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, Shift
 from truearm.evidence.shares import (
     ACCURACY,
     Share,
     deciding_limit,
     share_term,
 )
-from truearm.evidence.shifts import Shift
 from truearm.evidence.targets import Query
 from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from reference import vectors
 from truearm import Contamination, VerificationError, analyze
 from truearm.claims.result import Analysis
-from truearm.evidence import Judge, tiers
+from truearm.evidence import Judge, comparison
+from truearm.evidence.comparison import Order, order, transitive_closure
 from truearm.evidence.sample import Sample
-from truearm.evidence.tiers import Order, closed, order
 from truearm.problem import Problem
 
 VECTORS = vectors("answers_vectors")
@@ -26,7 +26,7 @@ def tapes():
 def test_the_order_is_that_of_the_vectors():
     given, expected = VECTORS["ext-tiers"]["inputs"], VECTORS["ext-tiers"]["expected"]
     weak = 4 * 3 / 2 / given["delta"]
-    found = Order(closed(np.array(given["E"]) >= weak), tuple(given["empirical order"]), 0)
+    found = Order(transitive_closure(np.array(given["E"]) >= weak), tuple(given["empirical order"]), 0)
     assert np.argwhere(found.better).tolist() == expected["claims"]
     assert [list(place) for place in found.places] == expected["rank_intervals"]
     assert np.cumsum([len(tier) for tier in found.tiers])[:-1].tolist() == expected["tier_boundaries_after"]
@@ -46,7 +46,7 @@ def test_all_pairs_are_claimed_that_can_be(tapes, design):
     judge = Judge.of(found.problem, [Sample.of(tape) for tape in tapes.values()], design=design)
     bar = judge.log_strict
     claims = np.array([[i != j and judge.better(i, j).log_value >= bar for j in range(5)] for i in range(5)])
-    assert (order(judge, (3, 2, 1, 0, 4)).better == closed(claims)).all()
+    assert (order(judge, (3, 2, 1, 0, 4)).better == transitive_closure(claims)).all()
     assert found.tiers.tiers == (("D",), ("C",), ("B", "A"), ("E",))
     assert [(place.best, place.worst) for place in found.tiers.places] == [(1, 1), (2, 2), (3, 4), (3, 4), (5, 5)]
     assert (found.tiers.claimed, found.tiers.pairs, found.tiers.skipped) == (9, 10, 0)
@@ -54,7 +54,7 @@ def test_all_pairs_are_claimed_that_can_be(tapes, design):
 
 def test_searches_beyond_the_limit_are_counted_as_open(tapes, monkeypatch):
     whole = analyze(tapes, tiers=True)
-    monkeypatch.setattr(tiers, "MAX_SEARCHES", 1)
+    monkeypatch.setattr(comparison, "MAX_SEARCHES", 1)
     cut = analyze(tapes, tiers=True)
     assert whole.tiers.skipped == 0 < cut.tiers.skipped
     assert cut.tiers.claimed < whole.tiers.claimed == 9
@@ -65,7 +65,7 @@ def test_the_closure_adds_what_follows():
     """A over B and B over C by direct claims; A over C follows."""
     chain = np.zeros((4, 4), dtype=bool)
     chain[0, 1] = chain[1, 2] = chain[2, 3] = True
-    found = Order(closed(chain), (0, 1, 2, 3), 0)
+    found = Order(transitive_closure(chain), (0, 1, 2, 3), 0)
     assert found.places == ((1, 1), (2, 2), (3, 3), (4, 4))
     assert found.tiers == ((0,), (1,), (2,), (3,))
     assert found.nearest == ((0, 1), (1, 2), (2, 3))

@@ -13,8 +13,7 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.evidence import Judge
-from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import worsen
+from truearm.evidence.sample import Sample, worsen
 from truearm.evidence.wins import (
     PRIOR,
     Score,

@@ -21,13 +21,13 @@ from .errors import VerificationError as VerificationError
 from .evaluation import evaluate as evaluate
 from .evidence import breakdown as breakdown
 from .evidence import is_better as is_better
-from .evidence.audit import least_eps as least_eps
 from .evidence.intervals import identification as identification
+from .evidence.intervals import least_eps as least_eps
 from .evidence.intervals import mad_interval as mad_interval
 from .evidence.intervals import median_interval as median_interval
+from .evidence.intervals import moments as moments
 from .evidence.intervals import quality_curve as quality_curve
 from .evidence.intervals import quantile_interval as quantile_interval
-from .evidence.moments import moments as moments
 from .ledger import Ledger as Ledger
 from .planning import plan as plan
 from .policies.control import AgainstControl as AgainstControl

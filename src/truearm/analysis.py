@@ -27,12 +27,11 @@ from truearm.data.dataset import Dataset
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of
-from truearm.evidence.control import Method, check_method
+from truearm.evidence.comparison import Method, check_method
 from truearm.evidence.counts import Counted, Counts, coarse_arms
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, orient, start_sample
 from truearm.evidence.serial import Serial
 from truearm.evidence.shares import count_successes
-from truearm.evidence.shifts import orient, start_sample
 from truearm.evidence.units import Reduction, Units
 from truearm.problem import (
     Design,

@@ -13,8 +13,8 @@ import numpy as np
 from truearm.claims import alarms
 from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.events import Log
+from truearm.evidence.sample import orient
 from truearm.evidence.serial import Serial, is_due
-from truearm.evidence.shifts import orient
 from truearm.policies import Policy, Told
 from truearm.problem import Problem
 

@@ -27,7 +27,7 @@ from truearm.claims.plain import to_plain
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence import Judge, Levels, best_looking
+from truearm.evidence import Judge, Levels, by_looks
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import count_successes
@@ -466,7 +466,7 @@ def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
             what = f"the quantile of arm {name!r} that is compared is infinite"
             raise InvalidArgument(f"pilot must show how far apart arms are, but {what}; remove that arm", "pilot")
     samples = [Sample.of(tape) for tape in known.values()]
-    best = best_looking(samples, range(len(samples)), asked.level) or 0
+    best = next(iter(by_looks(samples, range(len(samples)), asked.level)), 0)
     # only the order matters to a cut: infinities may be any numbers beyond all others, whatever is shifted here
     finite = np.concatenate([tape[np.isfinite(tape)] for tape in known.values()])
     low, high = float(finite.min()), float(finite.max())

@@ -10,7 +10,7 @@ import pytest
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
-from truearm.evidence.moments import moments
+from truearm.evidence.intervals import moments
 from truearm.policies.lucb import Lucb
 from truearm.policies.paired import Paired
 from truearm.policies.paper import Elimination, PartialIdentification, Uniform

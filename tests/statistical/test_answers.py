@@ -11,9 +11,8 @@ import pytest
 
 from truearm.bounds.mixture import log_mixture
 from truearm.evidence import Judge
-from truearm.evidence.control import against_control, false_discovery, step_down
+from truearm.evidence.comparison import against_control, false_discovery, order, step_down
 from truearm.evidence.sample import Sample
-from truearm.evidence.tiers import order
 from truearm.problem import Contamination, Problem
 
 from .promise import kept, power

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from reference import breakdown_point, fixed_pair
 from truearm.bounds.mixture import log_mixture
 from truearm.evidence import (
     Judge,
     Leg,
     Levels,
     Stake,
-    breakdown_point,
-    certified_tolerance,
-    fixed_pair,
     is_better,
+    least_evidence,
+    least_tolerance,
     pair,
-    pooled,
     portfolio,
     threshold,
 )
@@ -228,8 +227,7 @@ def test_a_breakdown_point_beyond_the_true_eps_is_seldom_wrong(runs, adversary, 
     draws = [two_point(share), two_point(1 - share)]  # the true order is the opposite of what they show
 
     def overstated(a, b):
-        evidence = [lambda levels, enough=None: pair(a, b, levels, enough=enough).log_value]
-        point = breakdown_point(evidence, CAUSAL, quantile=0.5, adversary=adversary, accuracy=1e-3)
+        point = breakdown_point(a, [b], CAUSAL, adversary, accuracy=1e-3)
         return point is not None and point >= EPS
 
     failures = [ever_certified(rng, draws, overstated, least=True, horizon=60) for _ in range(runs)]
@@ -244,7 +242,7 @@ def test_a_certified_tolerance_below_the_true_gap_is_seldom_wrong(runs):
     for _ in range(runs):
         x = oblivious(rng, lambda r: r.normal(0, 1, looks[-1]), INF)
         y = oblivious(rng, lambda r: r.normal(gap, 1, looks[-1]), -INF)
-        found = [certified_tolerance(Sample.of(x[:n]), Sample.of(y[:n]), CAUSAL, levels=levels) for n in looks]
+        found = [least_tolerance(Sample.of(x[:n]), Sample.of(y[:n]), CAUSAL, levels=levels) for n in looks]
         failures.append(min(found) < gap)
     assert kept(failures, DELTA)
 
@@ -274,7 +272,7 @@ def ever_rejected(arms):
         now = [leg for leg in [*legs, (*running, int(n))] if leg[0] != 0]
         made = [Leg(Sample.of(arms[j][:a]), Sample.of(arms[j][:b])) for j, a, b in now]
         whole = Stake(Sample.of(arms[running[0]][:n])) if running[0] else None
-        found = pooled(Sample.of(arms[0][:n]), portfolio(len(arms), whole, made), Levels(0.5, 0.5))
+        found = least_evidence(Sample.of(arms[0][:n]), portfolio(len(arms), whole, made), Levels(0.5, 0.5))
         if found.log_value >= math.log(1 / DELTA):
             return True
     return False

@@ -12,9 +12,8 @@ import pytest
 
 from truearm.claims.certificate import Verdict
 from truearm.evidence import Judge, Portfolio, Stake, Trust
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, Shift
 from truearm.evidence.shares import Share, share_term
-from truearm.evidence.shifts import Shift
 from truearm.evidence.targets import Query
 from truearm.policies import Told
 from truearm.policies.toptwo import TopTwo

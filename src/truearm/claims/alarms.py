@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from truearm.bounds import special
 from truearm.claims.certificate import Alarm
 from truearm.evidence import Judge
-from truearm.evidence.intervals import ranks_of
+from truearm.evidence.intervals import ranks_of, spread
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
-from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, Serial, combine, log_evidence_of
 from truearm.evidence.units import Suspect

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from truearm.claims.result import Result
 from truearm.claims.views import show
 from truearm.errors import InvalidArgument
-from truearm.evidence.audit import most_eps
+from truearm.evidence.intervals import most_eps
 from truearm.problem import (
     Adversary,
     Contamination,

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from truearm.claims.views import show
 from truearm.evidence import Entry, Judge, Rule
-from truearm.evidence.control import Method
+from truearm.evidence.comparison import Method
 from truearm.evidence.counts import Counted
-from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import orient, start_sample
+from truearm.evidence.sample import Sample, orient, start_sample
 from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]

@@ -32,12 +32,11 @@ from truearm.claims.certificate import (
 from truearm.claims.result import Arm, Better, Control, Lead, Ratio, Reach, Result, Tiers, Variant
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.audit import eps_of_change
-from truearm.evidence.control import Method, against_control
+from truearm.evidence.comparison import Method, against_control, claim_breakdown, order
+from truearm.evidence.intervals import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit, is_binary
-from truearm.evidence.tiers import claim_breakdown, order
 from truearm.evidence.wins import apart
 from truearm.problem import Adversary, Design, Interval, Problem
 
@@ -283,9 +282,7 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     if verdict.best is None or verdict.status not in _STRICT or judge.problem.handicap is not None:
         return ()
     others = [i for i, sample in enumerate(judge.samples) if i != judge.leader and sample.size]
-    return tuple(
-        Lead(judge.problem.arms[i], *margin) for i, margin in zip(others, judge.leads(others), strict=True)
-    )
+    return tuple(Lead(judge.problem.arms[i], *judge.lead(i)) for i in others)
 
 
 def _breakdown(found: Rejections, verdict: Verdict) -> Breakdown:
@@ -294,7 +291,7 @@ def _breakdown(found: Rejections, verdict: Verdict) -> Breakdown:
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # the closest rival decides: the others are quick
     points = found.breakdown(closest)
-    return points.decided_at(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
+    return points.at_least(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
 
 
 def _breakdown_estimate(judge: Judge) -> Breakdown:
@@ -392,7 +389,7 @@ def _describe_control(judge: Judge, claims: ControlClaims | None) -> Control | N
         )
         points = judge.pair_breakdown(i, control) if standing == "better" else NOTHING
         if standing == "better" and claims.method == "holm":  # with fdr no claim stands alone (extensions D1)
-            points = points.decided_at(declared)
+            points = points.at_least(declared)
         return Variant(arms[i], standing, judge.better(i, control).log_value, points)
 
     return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))

@@ -9,7 +9,7 @@ from truearm.claims.certificate import DECIDED, Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.evidence import Judge
-from truearm.evidence.shifts import orient
+from truearm.evidence.sample import orient
 from truearm.evidence.wins import may_reach
 
 Outcome = Literal["PASS", "FAIL", "UNSURE"]

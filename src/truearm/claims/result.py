@@ -13,7 +13,7 @@ from truearm.claims.plain import Backend, from_plain, to_plain
 from truearm.claims.views import show
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
-from truearm.evidence.control import Method
+from truearm.evidence.comparison import Method
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.units import Units
 from truearm.problem import Design, Problem

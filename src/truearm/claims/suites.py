@@ -18,8 +18,7 @@ from truearm.claims.result import Named
 from truearm.claims.views import show
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import worsen
+from truearm.evidence.sample import Sample, worsen
 from truearm.evidence.suites import (
     BETTER,
     KINDS,

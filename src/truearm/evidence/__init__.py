@@ -3,18 +3,9 @@
 from truearm.evidence.comparison import Comparison, breakdown, is_better
 from truearm.evidence.judge import Breakdown, Entry, Judge
 from truearm.evidence.levels import Levels, Rule, Trust, p_value_of, pair_rule, rule_for, threshold
-from truearm.evidence.quantiles import (
-    best_looking,
-    breakdown_estimate,
-    breakdown_point,
-    certified_tolerance,
-    fixed_pair,
-    pair,
-    pooled,
-)
-from truearm.evidence.sample import Sample
+from truearm.evidence.quantiles import by_looks, least_evidence, least_tolerance, pair
+from truearm.evidence.sample import Sample, shift_sample
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
-from truearm.evidence.shifts import shifted
 from truearm.evidence.targets import Margin, Target
 
 __all__ = [
@@ -32,19 +23,16 @@ __all__ = [
     "Stake",
     "Target",
     "Trust",
-    "best_looking",
     "breakdown",
-    "breakdown_estimate",
-    "breakdown_point",
-    "certified_tolerance",
-    "fixed_pair",
+    "by_looks",
     "is_better",
+    "least_evidence",
+    "least_tolerance",
     "p_value_of",
     "pair",
     "pair_rule",
-    "pooled",
     "portfolio",
     "rule_for",
-    "shifted",
+    "shift_sample",
     "threshold",
 ]

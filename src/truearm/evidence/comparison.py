@@ -1,18 +1,22 @@
-"""Two arms: is one better than the other, and up to which contamination? Public functions."""
+"""Several comparisons at once: two arms in both directions, all arms with a control, all pairs.
 
+A variant is an arm other than the control. Both rules of `against_control` claim "better than the control" by
+strict evidence of pairs; that a variant is not better is a statement with a separate error probability (extensions
+D1, D2). `order` claims one arm over another by strict pair evidence that allows for all pairs in both directions:
+with probability 1 - delta no claim is ever false, nor is anything that follows from claims (extensions D3).
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from truearm.bounds.search import last_true
 from truearm.errors import OutOfReach
 from truearm.evidence.judge import Breakdown, Judge
-from truearm.evidence.levels import Trust, p_value_of
-from truearm.evidence.sample import as_readings
-from truearm.evidence.search import Portfolio, Stake
-from truearm.evidence.shifts import Shift, start_sample
-from truearm.evidence.targets import Query
+from truearm.evidence.levels import p_value_of, rule_for
+from truearm.evidence.sample import as_readings, shift_sample, start_sample
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -22,6 +26,13 @@ from truearm.problem import (
     check_between,
     check_design,
 )
+
+Method = Literal["holm", "fdr"]
+"""What error is bounded: that of any false claim (step-down), or the mean share of false ones among the claims."""
+Relation = NDArray[np.bool_]
+"""Whether the row's arm is better than the column's."""
+
+MAX_SEARCHES = 100_000  # pairs: half a minute; those left then count as not claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +105,14 @@ def is_better(
         between=check_between(between),
     )
     judge = _judge(problem, x, y, design)
-    log_evidence = 0.0 if judge.implausible_arms else _log_evidence(judge, judge.trust)
+    # closed, as equal arms are no better than each other
+    log_evidence = 0.0 if judge.implausible_arms else judge.against(1, closed=True).log_value
     p_value = p_value_of(log_evidence, judge.rule)
     return Comparison(
         better=p_value <= delta,
         log_evidence=log_evidence,
         p_value=p_value,
-        breakdown=Breakdown(None, None, None) if judge.implausible_arms else _breakdown(judge),
+        breakdown=Breakdown() if judge.implausible_arms else judge.pair_breakdown(0, 1, accuracy=1e-13),
         delta=delta,
         contamination=problem.contamination,
         design=design,
@@ -150,36 +162,171 @@ def breakdown(
         dependent_arms=dependent_arms,
         between=check_between(between),
     )
-    return _breakdown(_judge(problem, x, y, design))
+    return _judge(problem, x, y, design).pair_breakdown(0, 1, accuracy=1e-13)
 
 
 def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
+    """Return the judge of x and of y made worse by the tolerance."""
     if check_design(design) == "fixed" and problem.dependent_arms:
-        instead = "use design='sequential' for dependent_arms=True"
-        msg = f"design='fixed' needs independent arms; {instead}"
+        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    samples = [
+    one, other = (
         start_sample(problem, name).extend(problem.sign * as_readings(readings, name))
         for readings, name in ((x, "x"), (y, "y"))
-    ]
-    return Judge.of(problem, samples, design=design)
+    )
+    return Judge.of(problem, [one, shift_sample(other, problem.tolerance, problem.sign)], design=design)
 
 
-def _log_evidence(judge: Judge, trust: Trust, enough: float | None = None) -> float:
-    """Return the evidence of x over y up to the tolerance; closed, as equal arms are no better than each other."""
-    better, worse = judge.samples
-    query = Query(judge.design, Shift.of(judge.problem.tolerance), enough=enough)
-    return judge.target.evidence(worse, Portfolio(Stake(better, closed=True)), trust, query).log_value
+def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]) -> tuple[int, ...]:
+    """Return the variants that are claimed one after the other, the most evidence first (extensions D1).
+
+    Parameters
+    ----------
+    log_bar
+        How much evidence the next claim needs, by the number of variants that are not yet claimed.
+    """
+    claimed: list[int] = []
+    for variant in sorted(log_evidence, key=lambda i: -log_evidence[i]):
+        if log_evidence[variant] < log_bar(len(log_evidence) - len(claimed)):
+            break
+        claimed.append(variant)
+    return tuple(claimed)
 
 
-def _breakdown(judge: Judge) -> Breakdown:
-    points = []
-    for adversary in Adversary:
-        bar = judge.under(adversary, both=False).log_threshold
+def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[int, ...]:
+    """Return the variants with the most evidence that are claimed together (extensions D2).
 
-        def holds(eps: float, adversary: Adversary = adversary, bar: float = bar) -> bool:
-            return _log_evidence(judge, Trust(eps, adversary), bar) >= bar
+    Parameters
+    ----------
+    log_bar
+        How much evidence one claim alone needs; r of them need the r-th part of it each.
+    """
+    order = sorted(log_evidence, key=lambda i: -log_evidence[i])
+    enough = [r for r, i in enumerate(order, 1) if log_evidence[i] >= log_bar - np.log(r)]
+    return tuple(order[: max(enough, default=0)])
 
-        limit = judge.target.eps_limit(adversary)
-        points.append(last_true(holds, 0.0, limit, accuracy=1e-16, relative=1e-13) if holds(0.0) else None)
-    return Breakdown(*points)
+
+def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
+    """Raise if the false discovery rate is asked for where the mean of the evidence is not bounded."""
+    if method != "fdr":
+        return
+    if design == "fixed":
+        msg = "a false discovery rate needs evidence that may be averaged; use design='sequential', or remove fdr"
+        raise OutOfReach(msg)
+    if (rule := rule_for(problem)) != "causal":  # extensions D2: the mean of the product is then not at most 1
+        why = "dependent arms" if rule == "dependent" else "adversaries that see readings not yet taken"
+        msg = f"the false discovery rate is not bounded for {why}; remove fdr, which bounds any false claim"
+        raise OutOfReach(msg)
+
+
+class Standing(NamedTuple):
+    """All variants against the control, by the readings at hand."""
+
+    log_evidence: Mapping[int, float]
+    """That the variant is better than the control."""
+    better: tuple[int, ...]
+    """The variants that beat the control, in the order of the claims."""
+    not_better: tuple[int, ...]
+    """The variants that are not better than the control, or not by more than the tolerance."""
+
+
+def against_control(judge: Judge, control: int, method: Method = "holm") -> Standing:
+    """Return which arms beat the control, and which do not (extensions D1, D2)."""
+    check_method(judge.problem, method, judge.design)
+    variants = [i for i in range(len(judge.samples)) if i != control]
+    if judge.is_hopeless:
+        return Standing(dict.fromkeys(variants, 0.0), (), ())
+    found = {i: judge.better(i, control).log_value for i in variants}
+    better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())
+    return Standing(found, better, not_better(judge, control, [i for i in variants if i not in better]))
+
+
+def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ...]:
+    """Return which variants are not better than the control by more than the tolerance (extensions D1)."""
+    bar, reference = judge.log_bar(), judge.after(leader=control)
+    return tuple(i for i in variants if reference.within(i).log_value >= bar)
+
+
+class Order(NamedTuple):
+    """A certified partial order."""
+
+    better: Relation
+    """Claims, and what follows from them."""
+    listed: tuple[int, ...]
+    """All arms, the better tiers first, inside a tier as they look."""
+    skipped: int
+    """Pairs that were not searched because there were too many; they count as not claimed."""
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """For each arm the best and the worst place it may have, all at once (extensions D3)."""
+        ahead, behind = self.better.sum(axis=0).tolist(), self.better.sum(axis=1).tolist()
+        return tuple((1 + a, len(self.listed) - b) for a, b in zip(ahead, behind, strict=True))
+
+    @property
+    def tiers(self) -> tuple[tuple[int, ...], ...]:
+        """The arms in groups: each arm of a tier is better than each of every later one."""
+        arms = np.array(self.listed, dtype=np.intp)
+        ahead = self.better[np.ix_(arms, arms)].cumsum(axis=0)
+        ends = [r for r in range(1, arms.size) if (ahead[r - 1, r:] == r).all()]
+        starts = [0, *ends]
+        return tuple(self.listed[a:b] for a, b in zip(starts, [*ends, arms.size], strict=True))
+
+    @property
+    def nearest(self) -> tuple[tuple[int, int], ...]:
+        """For each arm the claims that say most: over the first arm listed below it, and by the last above."""
+        place = {arm: r for r, arm in enumerate(self.listed)}
+        found = set()
+        for arm in self.listed:
+            worse, better = np.flatnonzero(self.better[arm]), np.flatnonzero(self.better[:, arm])
+            if worse.size:
+                found.add((arm, min(worse.tolist(), key=place.__getitem__)))
+            if better.size:
+                found.add((max(better.tolist(), key=place.__getitem__), arm))
+        return tuple(sorted(found, key=lambda pair: (place[pair[0]], place[pair[1]])))
+
+
+def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
+    """Return what is certain of the order of all arms.
+
+    Parameters
+    ----------
+    ranking
+        All arms as they look, the best first.
+    """
+    k, bar = len(judge.samples), judge.log_strict
+    better, searches, skipped, may_claim = np.zeros((k, k), dtype=bool), 0, 0, judge.screen(bar)
+    for place in range(k - 2, -1, -1) if not judge.is_hopeless else ():
+        arm = ranking[place]
+        for other in ranking[place + 1 :]:  # an arm that looks better is never shown to be worse
+            if better[arm, other] or not may_claim(arm, other):  # follows from claims before, or is ruled out
+                continue
+            if searches == MAX_SEARCHES:
+                skipped += 1
+                continue
+            searches += 1
+            if judge.better(arm, other, enough=bar).log_value >= bar:
+                better[arm] |= better[other]
+                better[arm, other] = True
+    better = transitive_closure(better)
+    ahead = better.sum(axis=0)
+    seen = {arm: r for r, arm in enumerate(ranking)}
+    by_claims = sorted(range(k), key=lambda arm: (int(ahead[arm]), seen[arm]))
+    tiers = Order(better, tuple(by_claims), 0).tiers
+    return Order(better, tuple(arm for tier in tiers for arm in sorted(tier, key=seen.__getitem__)), skipped)
+
+
+def transitive_closure(better: Relation) -> Relation:
+    """Return a relation with all that follows from it by transitivity."""
+    known = better
+    while True:
+        steps = known.astype(np.float32)  # counts of ways are whole and far below 2^24
+        more: Relation = known | (steps @ steps > 0)
+        if (more == known).all():
+            return known
+        known = more
+
+
+def claim_breakdown(judge: Judge, better: int, worse: int) -> Breakdown:
+    """Return up to which contamination a claim between two arms holds, all claims together (extensions D3)."""
+    return judge.pair_breakdown(better, worse, 1 / len(judge.samples))  # k(k-1)/delta for all pairs

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.sample import Buckets, Floats, Sample
-from truearm.evidence.shifts import is_success, orient, start_sample
+from truearm.evidence.sample import Buckets, Floats, Sample, is_success, orient, start_sample
 from truearm.problem import Problem
 
 Ints = NDArray[np.int64]

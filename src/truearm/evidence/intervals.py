@@ -1,5 +1,11 @@
-"""What one arm's readings say about its true law: intervals of quantiles and MADs, and the quality curve."""
+"""What one arm's readings say about its true law: intervals, the quality curve, robust moments, bounds for eps.
 
+Readings alone never bound eps from above: every law is a mixture of itself with itself, so all of it may be bad
+(extensions E3). Checking some of them at the source does (E5 there). Lower bounds are alarms (E4).
+"""
+
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,13 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import bounds
-from truearm.evidence.moments import spread
-from truearm.evidence.sample import Sample
+from truearm.bounds import special
+from truearm.bounds.mixture import log_mixture
+from truearm.bounds.search import bracket
+from truearm.errors import InvalidArgument
+from truearm.evidence.levels import Trust
+from truearm.evidence.sample import Sample, as_readings
 from truearm.problem import (
     Adversary,
     Contamination,
     Design,
     Interval,
+    check_adversary,
     check_count,
     check_delta,
     check_design,
@@ -23,6 +34,8 @@ from truearm.problem import (
 )
 
 Floats = NDArray[np.float64]
+
+_ACCURACY = 1e-9  # of a bound for eps
 
 
 class Identification(NamedTuple):
@@ -46,15 +59,14 @@ class Identification(NamedTuple):
         return max(0.0, self.interval.width - self.contamination_width) if self.interval.width < np.inf else np.inf
 
 
-def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversary]:
-    declared = Contamination.of(contamination)
-    return (0.0, Adversary.OBLIVIOUS) if declared is None else (declared.eps, declared.adversary)
-
-
-def _ranks(
-    n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
-) -> tuple[int, int]:
-    return ranks_of(n, quantile, delta, *_eps_of(contamination), design=check_design(design))
+def rank_pairs(
+    n: int, quantile: float, delta: float, contamination: float | Contamination | None, design: Design
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the ranks around a true quantile, and those that contamination alone leaves (audit 2.A)."""
+    trust = Trust.of(Contamination.of(contamination))
+    low, high = trust.levels(check_quantile(quantile))
+    inner = (math.ceil(low * n - 1e-9), n + 1 - math.ceil(high * n - 1e-9))
+    return ranks_of(n, quantile, check_delta(delta), *trust, design=check_design(design)), inner
 
 
 @lru_cache(maxsize=4096)  # many arms have the same number of readings, and a page asks at many contaminations
@@ -93,14 +105,8 @@ def identification(
     >>> identification([1.0, 2.0, 3.0], contamination=None).interval
     Interval(low=-inf, high=inf)
     """
-    check_quantile(quantile)
-    check_delta(delta)
-    sample, (eps, adversary) = Sample.of(x), _eps_of(contamination)
-    n = sample.n
-    ranks = _ranks(n, quantile, delta, contamination=contamination, design=design)
-    mass_low = bounds.trusted_mass(quantile, eps, adversary)  # audit 2.A: the identified set
-    mass_high = bounds.trusted_mass(1 - quantile, eps, adversary)
-    inner = (int(np.ceil(mass_low * n - 1e-9)), n + 1 - int(np.ceil(mass_high * n - 1e-9)))
+    sample = Sample.of(x)
+    ranks, inner = rank_pairs(sample.n, quantile, delta, contamination, design)
     return Identification(sample.quantile(quantile), sample.between(ranks), sample.between(inner))
 
 
@@ -124,10 +130,7 @@ def quantile_interval(
     >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1)
     Interval(low=30.0, high=71.0)
     """
-    check_quantile(quantile)
-    check_delta(delta)
-    sample = Sample.of(x)
-    return sample.between(_ranks(sample.n, quantile, delta, contamination=contamination, design=design))
+    return identification(x, quantile=quantile, delta=delta, contamination=contamination, design=design).interval
 
 
 def median_interval(
@@ -164,9 +167,8 @@ def mad_interval(
     >>> mad_interval(np.arange(1001), contamination=0.01)
     Interval(low=220.0, high=280.5)
     """
-    check_delta(delta)
     sample = Sample.of(x)
-    ranks = _ranks(sample.n, 0.5, delta / 2, contamination=contamination, design=design)
+    ranks, _ = rank_pairs(sample.n, 0.5, check_delta(delta) / 2, contamination, design)
     return spread(sample, ranks)
 
 
@@ -195,10 +197,10 @@ class QualityCurve:
 
     def reached(self, share: float) -> float:
         """Return the largest x, among the readings, that at least `share` of the true readings reach."""
-        [found] = self.reached_each([share])
+        [found] = self.values_at([share])
         return found
 
-    def reached_each(self, shares: Sequence[float]) -> list[float]:
+    def values_at(self, shares: Sequence[float]) -> list[float]:
         """Return `reached` for several shares."""
         values = self.values
         ranks = np.searchsorted(-self.bounds, -np.array(shares), "right") - 1  # the bounds fall
@@ -244,7 +246,198 @@ def quality_of(
     sample: Sample, delta: float, *, contamination: float | Contamination | None, design: Design
 ) -> QualityCurve:
     """Return the quality curve of a sample; readings at their worst count as low (evidence T8)."""
-    eps, adversary = _eps_of(contamination)
-    check_design(design)
-    radius = bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius
-    return QualityCurve(sample, radius(max(1, sample.n), min(delta, 0.5)), eps, adversary)
+    trust = Trust.of(Contamination.of(contamination))
+    radius = bounds.sequential_dkw_radius if check_design(design) == "sequential" else bounds.dkw_radius
+    return QualityCurve(sample, radius(max(1, sample.n), min(delta, 0.5)), *trust)
+
+
+def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
+    """Return the interval for the MAD whose center and spread use the same pair of median ranks."""
+    low, high = ranks
+    center = sample.between(ranks)
+    return Interval(
+        _least_distance(sample, low - sample.unknown, center),
+        _largest_distance(sample, high - sample.outside, center),
+    )
+
+
+def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors; `wide` runs of buckets certainly hold that many readings."""
+    if sample.buckets is None:
+        return _windows(sample.values, rank, center)
+    lows, (highs, ends, _, _) = sample.values, sample.buckets
+    last = np.searchsorted(ends, np.concatenate(([0], ends[:-1])) + rank)
+    first, last = np.flatnonzero(last < ends.size), last[last < ends.size]
+    return (lows[first], highs[last]) if wide else (highs[first], np.maximum(lows[last], highs[first]))
+
+
+def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c).
+
+    The minimum for c is at a run whose middle is next to c, and middles rise with j: of all runs those suffice
+    whose middles are in the center, and one more on each side.
+    """
+    a, b = values[: values.size - rank + 1], values[rank - 1 :]
+    if not np.isfinite(values[0]) or not np.isfinite(values[-1]):
+        return a, b
+    low = bisect_left(range(a.size), center.low, key=lambda j: float(a[j] / 2 + b[j] / 2))
+    high = bisect_right(range(a.size), center.high, key=lambda j: float(a[j] / 2 + b[j] / 2))
+    near = slice(max(low - 1, 0), high + 1)
+    return a[near], b[near]
+
+
+def deviation(sample: Sample) -> float:
+    """Return the median absolute deviation of a sample, `moments(values).m2`, without another sort.
+
+    Of counts in buckets it is an estimate, as good as they are narrow.
+    """
+    n, values = sample.size, sample.values
+    if not n or (sample.buckets is None and not (np.isfinite(values[0]) and np.isfinite(values[-1]))):
+        return moments(values).m2
+    lower, upper = sample.at((n - 1) // 2 + 1), sample.at(n // 2 + 1)
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return np.nan
+    center = lower if lower == upper else lower / 2 + upper / 2
+    low, high = (_distance_at(sample, rank, center) for rank in ((n - 1) // 2 + 1, n // 2 + 1))
+    return low if low == high else low / 2 + high / 2
+
+
+def _distance_at(sample: Sample, rank: int, center: float) -> float:
+    """Return the rank-th smallest distance of a sample to a center."""
+    a, b = _runs(sample, rank, Interval(center, center), wide=True)
+    with np.errstate(over="ignore"):
+        return float(np.min(np.maximum(center - a, b - center)))
+
+
+def _least_distance(sample: Sample, rank: int, center: Interval) -> float:
+    """Return the minimum over c in the center of the rank-th smallest |X - c|."""
+    if rank < 1:
+        return 0.0
+    if rank > sample.size or center.low > center.high:
+        return np.inf
+    a, b = _runs(sample, rank, center, wide=False)
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = np.clip(a / 2 + b / 2, center.low, center.high)  # audit 2.D
+        farthest = np.maximum(middle - a, b - middle)
+    return float(np.min(np.where(np.isnan(farthest), np.inf, farthest)))
+
+
+def _largest_distance(sample: Sample, rank: int, center: Interval) -> float:
+    """Return the maximum over c in the center of the rank-th smallest |X - c|."""
+    if rank < 1 or center.low > center.high:
+        return -np.inf
+    if rank > sample.size or center.low == -np.inf or center.high == np.inf:
+        return np.inf
+    a, b = _runs(sample, rank, center, wide=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
+        turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the arms of two neighboring windows meet
+        heights = (b[1:] / 2 - a[:-1] / 2)[(turns > center.low) & (turns < center.high)]
+    return max(*ends, float(heights.max()) if heights.size else 0.0)
+
+
+class Moments(NamedTuple):
+    """The robust moments of readings: median, MAD, and the MAD of the distances to the median."""
+
+    m1: float
+    m2: float
+    m4: float
+
+
+def moments(x: ArrayLike) -> Moments:
+    """Return the empirical m1, m2 and m4 of readings; the paper's averaged median, NaN left out.
+
+    Examples
+    --------
+    >>> moments([3, 1, 10, 4])
+    Moments(m1=3.5, m2=1.5, m4=1.0)
+    """
+    readings = as_readings(x)
+    known = readings[~np.isnan(readings)]
+    if not known.size:
+        return Moments(np.nan, np.nan, np.nan)
+    m1 = _middle(known)
+    distances = _distances(known, m1)
+    m2 = _middle(distances)
+    return Moments(m1, m2, _middle(_distances(distances, m2)))
+
+
+def _distances(x: Floats, center: float) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(x == center, 0.0, np.abs(x - center))  # an infinity is at no distance from itself
+
+
+def _middle(x: Floats) -> float:
+    """Return the averaged median; when the middle pair is infinite on both sides, the lower one."""
+    lower, upper = (x.size - 1) // 2, x.size // 2
+    part = np.partition(x, (lower, upper))
+    low, high = float(part[lower]), float(part[upper])
+    return low if low in (high, -np.inf) else low / 2 + high / 2
+
+
+def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
+    """Return an upper bound for the chance of a bad reading, of which n were checked (extensions E5)."""
+    if bad == n:
+        return 1.0
+    if design == "fixed":
+        return float(special.betaincinv(bad + 1, n - bad, 1 - delta))
+    bar = -math.log(delta)
+    # 1 is never refuted by fewer than all; the bracket's outer end is on the safe side
+    possible = bracket(lambda e: float(log_mixture(bad, n, e)) < bar, bad / n, 1.0, accuracy=_ACCURACY)
+    return possible[1]
+
+
+def least_eps(x: ArrayLike, y: ArrayLike, *, delta: float = 0.001, adversary: str = "oblivious") -> float:
+    """Return a lower bound for eps from two sets of readings that should be alike (extensions E4).
+
+    Two periods of one arm, or two arms that are the same (an A/A pair): where their readings differ by more than
+    chance allows, some are bad, or the arm did not stay what it was. Sizes must be chosen in advance.
+
+    Parameters
+    ----------
+    delta
+        The chance that the bound is too high.
+
+    Examples
+    --------
+    >>> same = np.arange(1000) % 100
+    >>> least_eps(same, same), round(least_eps(same, np.where(np.arange(1000) % 4, same, 1000)), 3)
+    (0.0, 0.121)
+    """
+    one, two = (np.sort(_numbers(values, name)) for values, name in ((x, "x"), (y, "y")))
+    share = 1.0 if check_adversary(adversary) is not Adversary.MALICIOUS else 0.5
+    radius = sum(math.sqrt(math.log(4 / check_delta(delta)) / (2 * part.size)) for part in (one, two))
+    return share * max(0.0, distance(one, two) - radius)
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    readings = as_readings(values, name)
+    known = readings[~np.isnan(readings)]
+    if not known.size:
+        msg = f"{name} must hold at least one reading that has a value, but got none"
+        raise InvalidArgument(msg)
+    return known
+
+
+def distance(one: Floats, two: Floats) -> float:
+    """Return the largest distance between the distribution functions of two sorted sets of readings."""
+    cuts = np.concatenate((one, two))
+    shares = (part.searchsorted(cuts, "right") / part.size for part in (one, two))
+    return float(np.abs(np.subtract(*shares)).max())
+
+
+def eps_of_change(tape: Floats, delta: float, adversary: Adversary) -> float:
+    """Return a lower bound for eps from one arm's readings in order, whenever one looks (extensions E4).
+
+    The first 2^j readings are compared with as many that follow, j as large as there are readings for; that two
+    laws differ is allowed for at all j together.
+    """
+    known = tape[~np.isnan(tape)]
+    j = known.size.bit_length() - 2
+    if j < 1:
+        return 0.0
+    half = 1 << j
+    one, two = np.sort(known[:half]), np.sort(known[half : 2 * half])
+    radius = 2 * math.sqrt(math.log(4 * j * (j + 1) / delta) / (2 * half))
+    share = 0.5 if adversary is Adversary.MALICIOUS else 1.0
+    return share * max(0.0, distance(one, two) - radius)

@@ -16,10 +16,9 @@ import numpy as np
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Rule, Trust, log_threshold, one_sided, rule_for, threshold
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, Shift
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, fisher_sum, portfolio
 from truearm.evidence.shares import ROUGH
-from truearm.evidence.shifts import Shift
 from truearm.evidence.targets import Margin, Query, Target, target_of
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
@@ -39,14 +38,14 @@ def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
 class Breakdown:
     """The largest contamination under which a decision holds, per adversary; None where none is certified."""
 
-    oblivious: float | None
-    prescient: float | None
-    malicious: float | None
+    oblivious: float | None = None
+    prescient: float | None = None
+    malicious: float | None = None
 
     def __iter__(self) -> Iterator[float | None]:
         return iter((self.oblivious, self.prescient, self.malicious))
 
-    def decided_at(self, declared: Contamination | None) -> "Breakdown":
+    def at_least(self, declared: Contamination | None) -> "Breakdown":
         """Return the points of what was decided at a declared contamination: none is below it."""
         if declared is None:
             return self
@@ -220,7 +219,8 @@ class Judge:
 
     def is_contradicted(self, arm: int) -> bool:
         """Return True if no true value fits an arm's readings and the contamination declared."""
-        return self.target.is_contradicted(self.samples[arm], self.trust, self._share)
+        (low, high), _ = self.target.intervals(self.samples[arm], self.problem.declared, self._share, "sequential")
+        return low > high
 
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
@@ -394,11 +394,11 @@ class Judge:
             certified = last_true(partial(holds, arm), 0.0, certified, accuracy=1e-3 * accuracy, relative=accuracy)
         return certified
 
-    def pair_breakdown(self, better: int, worse: int, share: float = 1.0) -> Breakdown:
+    def pair_breakdown(self, better: int, worse: int, share: float = 1.0, *, accuracy: float = 1e-4) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
         judges = {a: replace(self, leader=better).under(a, share, both=False) for a in Adversary}
         # closed cuts: two equal arms do not exclude each other
-        return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=1e-4) for a, j in judges.items()))
+        return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=accuracy) for a, j in judges.items()))
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
         """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).
@@ -426,16 +426,12 @@ class Judge:
         """Return how much better the leader is than another arm, by the evidence that decided."""
         head, other = self.samples[self.leader], self.samples[rival]
         relative = self.target.is_ratio(head, other)
-        observed = self.target.observed_lead(head, other, relative=relative)
+        observed = self.target.lead(head, other, relative=relative)
         # the paper's assumption is about the order alone: it gives no margins of true values
         margin = None if self.problem.contamination is None else self.margin(rival, relative=relative)
         if not relative:
             return Margin("difference", observed, margin or None)
         return Margin("ratio", observed, 1 + margin if margin else None)
-
-    def leads(self, rivals: Sequence[int]) -> list[Margin]:
-        """Return the same for several arms."""
-        return [self.lead(rival) for rival in rivals]
 
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
@@ -445,19 +441,20 @@ class Judge:
         """
         if self.is_hopeless:
             return None
-        head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
-        error = math.exp(-self.log_threshold)
+        head, error = self.samples[self.leader], math.exp(-self.log_threshold)
         query = Query(self.design, Shift(0.0, relative))
         found = self.target.exact_margin(head, self.samples[judged], error, query)
         if found is None:
-            found = self._search_margin(judged, sample, relative=relative)
+            found = self._search_margin(judged, relative=relative)
         with np.errstate(over="ignore"):
             return None if found is None or found < 0 else float(np.expm1(found)) if relative else found
 
-    def _search_margin(self, judged: int, sample: Sample, *, relative: bool) -> float | None:
-        head, by_pairs = self.samples[self.leader], self.target.strict_by_pairs
-        bar = self.log_bar(share=1 / len(self.samples)) if by_pairs else self.log_strict
-        bets = Portfolio(Stake(head, closed=True)) if by_pairs else self.rivals(judged, closed=True)
+    def _search_margin(self, judged: int, *, relative: bool) -> float | None:
+        head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
+        bar, bets = self.log_strict, self.rivals(judged, closed=True)
+        if self.target.strict_by_pairs:
+            bets = Portfolio(Stake(head, closed=True))
+            bar = self.log_threshold if self.rule == "paired" else self.log_bar(share=1 / len(self.samples))
 
         def holds(amount: float) -> bool:
             shift = Shift(-math.expm1(amount) if relative else -amount, relative)

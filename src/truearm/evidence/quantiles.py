@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
-from truearm.bounds.search import last_true
-from truearm.evidence.intervals import quality_of, ranks_of
+from truearm.evidence.intervals import deviation, quality_of, rank_pairs, ranks_of, spread
 from truearm.evidence.levels import Levels, Trust
-from truearm.evidence.moments import deviation, spread
-from truearm.evidence.sample import Floats, Ints, Sample
+from truearm.evidence.sample import Floats, Ints, Sample, Shift, worsen
 from truearm.evidence.search import (
     Evidence,
     Places,
@@ -28,21 +26,17 @@ from truearm.evidence.search import (
     Stake,
     Term,
     fisher_sum,
-    fixed_term,
     least_in,
     rank_grid,
+    tail_term,
 )
-from truearm.evidence.shifts import Shift, shifted, worsen
 from truearm.evidence.targets import PLAIN, Query, Target, divergences
 from truearm.problem import Adversary, Contamination, Design, Interval
 
 _FINITE = np.finfo(np.float64).max
 _LARGEST = _FINITE / 4  # a margin beyond it is not searched for: sums would overflow
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
-_RATIO_ACCURACY, _SPAN_ACCURACY = (
-    1e-4,
-    1e-6,
-)  # of a margin: of a logarithm, and as a share of the span of the readings
+_RATIO_ACCURACY, _SPAN_ACCURACY = 1e-4, 1e-6  # of a margin: of a logarithm, and as a share of the readings' span
 _STRIDE = 64  # buckets that are ruled out together
 _MATTERS = 100.0  # nats: no threshold is higher, so above it bounds will do
 _NEARLY = 1 - 1e-3  # of a tolerance found by counts: where it is asked what else would be certified
@@ -134,14 +128,14 @@ class _Cut(_Cuts):
 
 
 def _term(design: Design, prior: Prior = DEFAULT_PRIOR) -> Term:
-    return fixed_term if design == "fixed" else partial(log_mixture, prior=prior)
+    return tail_term if design == "fixed" else partial(log_mixture, prior=prior)
 
 
 def _lift(shift: Shift | None, sign: float) -> Callable[[Floats], Floats] | None:
     return partial(worsen, shift=shift, sign=sign) if shift is not None and shift.amount else None
 
 
-def _search(
+def least_evidence(
     judged: Sample,
     bets: Portfolio,
     levels: Levels,
@@ -150,7 +144,10 @@ def _search(
     sign: float = 1.0,
     prior: Prior = DEFAULT_PRIOR,
 ) -> Evidence:
-    """Return the least evidence of all cuts: exact, or for bucket counts a lower bound (extensions 4.1)."""
+    """Return log W_i, the evidence that the judged arm is not the best, the least of all cuts (evidence T5).
+
+    It is exact, or for bucket counts a lower bound (extensions 4.1).
+    """
     design, shift, near, enough, times, _ = query
     term, whole, lift = _term(design, prior), bets.whole, _lift(shift, sign)
     if judged.buckets is None or whole is None or whole.sample.buckets is None:
@@ -202,53 +199,19 @@ def pair(
     *,
     closed: bool = False,
     prior: Prior = DEFAULT_PRIOR,
-    enough: float | None = None,
+    query: Query = PLAIN,
 ) -> Evidence:
     """Return the evidence that one arm is better than another: E_ij of evidence section 2, the least of all cuts.
+
+    For a fixed design it is -log of a p-value: the product w of the two arms' tail probabilities has p-value
+    w(1 - ln w), its supremum over cuts is a p-value (Fisher's product, evidence section 11).
 
     Parameters
     ----------
     closed
         Whether equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
-    enough
-        As in `search.least`.
     """
-    return _search(worse, Portfolio(Stake(better, closed)), levels, Query(enough=enough), prior=prior)
-
-
-def fixed_pair(
-    better: Sample, worse: Sample, levels: Levels, *, closed: bool = False, enough: float | None = None
-) -> Evidence:
-    """Return -log of a p-value against "worse is at least as good", for sizes fixed in advance.
-
-    The product w of the two arms' tail probabilities has p-value w(1 - ln w), its supremum over cuts is a
-    p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta) in one direction.
-    """
-    return _search(worse, Portfolio(Stake(better, closed)), levels, Query("fixed", enough=enough))
-
-
-def pooled(
-    judged: Sample,
-    rivals: Portfolio,
-    levels: Levels,
-    *,
-    prior: Prior = DEFAULT_PRIOR,
-    enough: float | None = None,
-) -> Evidence:
-    """Return log W_i, the evidence that the judged arm is not the best, the least of all cuts (evidence T5)."""
-    return _search(judged, rivals, levels, Query(enough=enough), prior=prior)
-
-
-def pooled_at(
-    judged: Sample, rivals: Portfolio, levels: Levels, *, cut: float, prior: Prior = DEFAULT_PRIOR
-) -> float:
-    """Return log W_i at one cut: an upper bound of the evidence, cheap."""
-    return _Cut(judged, rivals, levels, _term("sequential", prior)).value(cut)
-
-
-def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) -> int | None:
-    """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
-    return next(iter(by_looks(samples, among, level)), None)
+    return least_evidence(worse, Portfolio(Stake(better, closed)), levels, query, prior=prior)
 
 
 def by_looks(samples: Sequence[Sample], among: Sequence[int], level: float) -> list[int]:
@@ -267,15 +230,14 @@ def _mid_rank(sample: Sample, x: float) -> float:
     return (int(sample.count(x)) + int(sample.count(x, closed=True))) / sample.size
 
 
-def certified_tolerance(
+def least_tolerance(
     better: Sample,
     worse: Sample,
     log_threshold: float,
-    *,
     levels: Levels,
-    relative: bool = False,
+    query: Query = PLAIN,
+    *,
     sign: float = 1.0,
-    fixed: bool = False,
     prior: Prior = DEFAULT_PRIOR,
 ) -> float:
     """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
@@ -283,121 +245,54 @@ def certified_tolerance(
     A cut that fails at one tolerance tells at which it no longer does: a lower bound of the answer, which is
     raised until no cut fails.
     """
-    design: Design = "fixed" if fixed else "sequential"
+    relative = query.shift is not None and query.shift.relative
 
     def evidence(amount: float) -> Evidence:
-        query = Query(design, Shift(amount, relative), enough=log_threshold)
-        return _search(worse, Portfolio(Stake(better)), levels, query, sign=sign, prior=prior)
+        asked = query._replace(shift=Shift(amount, relative), enough=log_threshold)
+        return least_evidence(worse, Portfolio(Stake(better)), levels, asked, sign=sign, prior=prior)
 
     if not (better.is_exact and worse.is_exact):
-        most = certified_tolerance(
-            better.at_worst(),
-            worse.at_best(),  # as they are judged: extensions 4.1
-            log_threshold,
-            levels=levels,
-            relative=relative,
-            sign=sign,
-            fixed=fixed,
-            prior=prior,
-        )
+        ends = better.at_worst(), worse.at_best()  # as they are judged: extensions 4.1
+        most = least_tolerance(*ends, log_threshold, levels, query, sign=sign, prior=prior)
         evidence(_NEARLY * most if math.isfinite(most) else 0.0)  # notes the buckets on which it depends
         return most
-    term, enough = _term(design, prior), fisher_sum(log_threshold) if fixed else log_threshold
+    term = _term(query.design, prior)
+    enough = fisher_sum(log_threshold) if query.design == "fixed" else log_threshold
+
+    def needed_at(place: float) -> float:
+        """Return the least tolerance at which a failing cut holds, infinity if there is none."""
+        censored = better.censored  # below every cut
+        if place >= worse.values.size or censored == better.size:
+            return math.inf
+        value = float(worse.values[int(place)])
+        own = float(term(np.asarray(float(worse.above(value))), np.asarray(worse.n), levels.high))
+
+        def fails(count: int) -> bool:
+            return own + float(term(np.asarray(float(count)), np.asarray(better.n), levels.low)) < enough
+
+        below = bisect_left(range(better.n + 1), True, key=fails) - 1 - better.unknown
+        if below < censored:
+            return math.inf
+        reached = better.at(min(below + 1, better.size))
+        if not relative:
+            return value - reached
+        if value <= reached:
+            return 0.0
+        if sign > 0:
+            return value / reached - 1 if reached > 0 else math.inf
+        return reached / value - 1 if value < 0 else math.inf
+
     amount, step = 0.0, math.ulp(float(relative))
     while amount < math.inf:
         found = evidence(amount)
         if found.log_value >= log_threshold:
             break
-        needed = _tolerance_at(
-            better, worse, found.place, levels=levels, term=term, enough=enough, relative=relative, sign=sign
-        )
+        needed = needed_at(found.place)
         if needed > amount:
             amount, step = needed, math.ulp(needed + relative)
         else:  # the tolerance is right, and the shift by it was rounded to the wrong side
             amount, step = amount + step, 2 * step
     return amount
-
-
-def _tolerance_at(
-    better: Sample,
-    worse: Sample,
-    place: float,
-    *,
-    levels: Levels,
-    term: Term,
-    enough: float,
-    relative: bool,
-    sign: float,
-) -> float:
-    """Return the least tolerance at which a failing cut holds, infinity if there is none."""
-    censored = better.censored  # below every cut
-    if place >= worse.values.size or censored == better.size:
-        return math.inf
-    value = float(worse.values[int(place)])
-    own = float(term(np.asarray(float(worse.above(value))), np.asarray(worse.n), levels.high))
-
-    def fails(count: int) -> bool:
-        return own + float(term(np.asarray(float(count)), np.asarray(better.n), levels.low)) < enough
-
-    below = bisect_left(range(better.n + 1), True, key=fails) - 1 - better.unknown
-    if below < censored:
-        return math.inf
-    reached = better.at(min(below + 1, better.size))
-    if not relative:
-        return value - reached
-    if value <= reached:
-        return 0.0
-    if sign > 0:
-        return value / reached - 1 if reached > 0 else math.inf
-    return reached / value - 1 if value < 0 else math.inf
-
-
-def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary: Adversary) -> float:
-    """Return where the breakdown point would end with endless readings like these: a plug-in estimate.
-
-    At a cut, contamination e can hide the order once 1-e <= min(F(L)/q, G(U)/(1-q)) (malicious:
-    e >= max(q-F(L), 1-q-G(U))); F(L) rises and G(U) falls with the cut, so the best cut is where they cross.
-    """
-    size = worse.values.size
-    if not size or not better.values.size:
-        return 0.0
-
-    def room(rank: int) -> tuple[float, float]:
-        lower = better.size + better.unknown if rank == size else int(better.below(worse.values[rank]))
-        over = worse.size - int(worse.before(np.array(rank))) + worse.unknown
-        below, above = lower / better.n, over / worse.n
-        if adversary is Adversary.MALICIOUS:
-            return quantile - below, 1 - quantile - above
-        return 1 - below / quantile, 1 - above / (1 - quantile)
-
-    def is_crossed(rank: int) -> bool:
-        falling, rising = room(rank)
-        return falling <= rising
-
-    crossing = bisect_left(range(size), True, key=is_crossed)
-    return max(0.0, min(max(room(rank)) for rank in (max(crossing - 1, 0), crossing)))
-
-
-def breakdown_point(
-    evidences: Sequence[Callable[[Levels], float]],
-    log_threshold: float,
-    *,
-    quantile: float,
-    adversary: Adversary,
-    accuracy: float = 1e-13,
-) -> float | None:
-    """Return eps*: up to it, every one of these evidences reaches the threshold (evidence T6).
-
-    It is valid without knowing the true eps, and for all eps at once: only the true one can be in error. None when
-    the threshold is not reached even without contamination.
-    """
-    limit = min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0
-
-    def holds(eps: float) -> bool:
-        levels = Levels.at(quantile, eps, adversary)
-        return all(evidence(levels) >= log_threshold for evidence in evidences)
-
-    return last_true(holds, 0.0, limit, accuracy=1e-3 * accuracy, relative=accuracy) if holds(0.0) else None
 
 
 class Quantile(Target):
@@ -409,10 +304,10 @@ class Quantile(Target):
         return trust.levels(self.problem.level)
 
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
-        return _search(judged, bets, self._levels(trust), query, sign=self.problem.sign)
+        return least_evidence(judged, bets, self._levels(trust), query, sign=self.problem.sign)
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
-        return pooled_at(judged, bets, self._levels(trust), cut=at)
+        return _Cut(judged, bets, self._levels(trust), _term("sequential")).value(at)
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
@@ -428,11 +323,9 @@ class Quantile(Target):
         return term(own, sizes, levels.high), term(rival, sizes, levels.low)
 
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
-        levels, counts = (
-            self._levels(trust),
-            _Cut(judged, Portfolio(stake), self._levels(trust), _term("sequential")),
-        )
-        return divergences(counts.at_cut(at)[:, 0], counts.sizes[:, 0], (levels.high, levels.low))
+        levels = self._levels(trust)
+        cut = _Cut(judged, Portfolio(stake), levels, _term("sequential"))
+        return divergences(cut.at_cut(at)[:, 0], cut.sizes[:, 0], (levels.high, levels.low))
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         levels, term, none = self._levels(trust), _term(design), np.asarray(0.0)
@@ -467,21 +360,11 @@ class Quantile(Target):
     def intervals(
         self, sample: Sample, contamination: Contamination, error: float, design: Design
     ) -> tuple[Interval, Interval]:
-        c, n, level = contamination, sample.n, self.problem.level
-        masses = Levels.of(level, c)
-        inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-        ranks = ranks_of(n, level, error, c.eps, c.adversary, design=design)
-        interval, core = (self._in_units(_between(sample, pair)) for pair in (ranks, inner))
-        return interval, core
-
-    def _in_units(self, interval: Interval) -> Interval:
-        low, high = interval
-        return Interval(low, high) if self.problem.sign > 0 else Interval(-high, -low)
-
-    def is_contradicted(self, sample: Sample, trust: Trust, error: float) -> bool:
-        ranks = ranks_of(sample.n, self.problem.level, error, trust.eps, trust.adversary, design="sequential")
-        low, high = sample.between(ranks)
-        return low > high
+        pairs = rank_pairs(sample.n, self.problem.level, error, contamination, design)
+        interval, core = (_between(sample, ranks) for ranks in pairs)
+        if self.problem.sign > 0:
+            return interval, core
+        return Interval(-interval.high, -interval.low), Interval(-core.high, -core.low)
 
     def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:
         observed = deviation(sample) if sample.n else math.nan
@@ -496,23 +379,38 @@ class Quantile(Target):
         """Return the quality curve at shares of 1% to 99% (audit 2.E)."""
         curve = quality_of(sample, error, contamination=self.problem.contamination, design=design)
         shares = [percent / 100 for percent in range(1, 100)]
-        reached = zip(curve.reached_each(shares), shares, strict=True)
+        reached = zip(curve.values_at(shares), shares, strict=True)
         return tuple((self.problem.sign * x, share) for x, share in reached if math.isfinite(x))
 
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
-        return breakdown_estimate(better, worse, self.problem.level, adversary)
+        """Return where the breakdown point would end with endless readings like these: a plug-in estimate.
 
-    def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        moved = shifted(worse, self.problem.tolerance, self.problem.sign)
-        # else at some cut the plug-in laws allow the opposite order: evidence section 8
-        return breakdown_estimate(better, moved, self.problem.level, trust.adversary) > trust.eps
+        At a cut, contamination e can hide the order once 1-e <= min(F(L)/q, G(U)/(1-q)) (malicious:
+        e >= max(q-F(L), 1-q-G(U))); F(L) rises and G(U) falls with the cut, so the best cut is where they cross.
+        """
+        size, level = worse.values.size, self.problem.level
+        if not size or not better.values.size:
+            return 0.0
+
+        def room(rank: int) -> tuple[float, float]:
+            lower = better.size + better.unknown if rank == size else int(better.below(worse.values[rank]))
+            over = worse.size - int(worse.before(np.array(rank))) + worse.unknown
+            below, above = lower / better.n, over / worse.n
+            if adversary is Adversary.MALICIOUS:
+                return level - below, 1 - level - above
+            return 1 - below / level, 1 - above / (1 - level)
+
+        def is_crossed(rank: int) -> bool:
+            falling, rising = room(rank)
+            return falling <= rising
+
+        crossing = bisect_left(range(size), True, key=is_crossed)
+        return max(0.0, min(max(room(rank)) for rank in (max(crossing - 1, 0), crossing)))
 
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
         """Return True if each arm is censored at the level it is judged by, or overlapped (evidence T9)."""
         if self.problem.contamination is None and not any(s.missing or s.censored for s in samples):
-            return (
-                False  # the observed laws have one best quantile: only censored or missing readings never decide
-            )
+            return False  # observed laws have one best quantile: only censored or missing readings never decide
         levels, counts = self._levels(trust), np.array([s.n for s in samples])
         share = error / counts.size
         top = counts + 1 - np.asarray(sequential_rank(counts, 1 - levels.low, share))
@@ -526,11 +424,7 @@ class Quantile(Target):
         return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
-        relative = query.shift is not None and query.shift.relative
-        fixed, levels = query.design == "fixed", self._levels(trust)
-        return certified_tolerance(
-            better, worse, log_bar, levels=levels, relative=relative, sign=self.problem.sign, fixed=fixed
-        )
+        return least_tolerance(better, worse, log_bar, self._levels(trust), query, sign=self.problem.sign)
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:
         seen = [self.problem.sign * self.looks(sample) for sample in (one, other)]
@@ -540,7 +434,7 @@ class Quantile(Target):
             return all(int(s.count(0.0, closed=True)) <= 0.1 * s.size for s in (one, other))
         return all(s.size - int(s.count(0.0)) <= 0.1 * s.size for s in (one, other))
 
-    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
+    def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
         best, rest = (self.problem.sign * self.looks(sample) for sample in (one, other))
         if not relative:
             return 0.0 if best == rest else self.problem.sign * (best - rest)  # no inf - inf

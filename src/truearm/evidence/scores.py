@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truearm.bounds.search import last_true
 from truearm.evidence.levels import Trust
 from truearm.evidence.sample import Floats, Sample
-from truearm.evidence.search import Evidence, Portfolio, Stake
+from truearm.evidence.search import Evidence, Portfolio
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Design
 
@@ -99,13 +98,6 @@ class Scores(Target):
             apart = np.resize(apart, size if self.problem.items is None else min(size, self.problem.items))
         return Evidence(self._log_evidence(apart, trust, -query.shift.amount if query.shift else 0.0))
 
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
-        return self.evidence(judged, bets, trust).log_value
-
-    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
-        half = max(0.0, self.evidence(judged, Portfolio(stake), trust).log_value) / 2
-        return half, half
-
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:  # noqa: ARG002
         return self._log_evidence(np.ones(min(judged.n, rival.n)), trust, 0.0)
 
@@ -120,10 +112,6 @@ class Scores(Target):
     def looks(self, sample: Sample) -> float:
         known = sample.values[np.isfinite(sample.values)]
         return float(known.mean()) if known.size else math.nan
-
-    def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
-        left = [i for i in among if samples[i].size]
-        return sorted(left, key=lambda i: -self.looks(samples[i]))
 
     def is_same(self, samples: Sequence[Sample]) -> bool:
         """Return True if arms have the same mean on a whole list, or the same score on every item."""
@@ -149,30 +137,10 @@ class Scores(Target):
         """Return True if the whole list is scored: more readings do not exist."""
         return all(samples[i].n == self.problem.items for i in alive)
 
-    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
-        apart, known = self._differences(better, worse), query.shift.amount if query.shift else 0.0
-
-        def holds(amount: float) -> bool:
-            return self._log_evidence(apart, trust, -amount) >= log_bar
-
-        # searched down from the width of the range, which no difference exceeds
-        return last_true(holds, self._width, known, accuracy=1e-6 * self._width)
-
-    def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:  # noqa: ARG002
-        trust, apart = Trust.of(self.problem.contamination), self._differences(better, worse)
-
-        def holds(gap: float) -> bool:
-            return self._log_evidence(apart, trust, gap) >= -math.log(error)
-
-        return last_true(holds, 0.0, self._width, accuracy=1e-6 * self._width) if holds(0.0) else -math.inf
-
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
-        return math.inf, 0.0  # nothing is searched for
+        return self._width, 1e-6 * self._width  # no difference exceeds the range
 
-    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002
-        return False
-
-    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
+    def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
         (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
         n = min(mine.size, theirs.size)
         apart = mine[:n] - theirs[:n]

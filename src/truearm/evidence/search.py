@@ -244,7 +244,7 @@ def rank_grid(size: int) -> NDArray[np.intp]:
     return np.arange(pieces + 1) * size // pieces
 
 
-def fixed_term(count: Floats, n: NDArray[Any] | float, level: float | Floats) -> Floats:
+def tail_term(count: Floats, n: NDArray[Any] | float, level: float | Floats) -> Floats:
     """Return one arm's -log p for a number of readings fixed in advance (evidence section 11)."""
     tail = special.bdtr(
         np.asarray(count, dtype=np.float64), np.asarray(n).astype(np.int64), np.clip(level, 0.0, 1.0)

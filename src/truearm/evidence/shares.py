@@ -20,7 +20,7 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Trust
 from truearm.evidence.quantiles import few_values
-from truearm.evidence.sample import Floats, Sample
+from truearm.evidence.sample import Floats, Sample, is_success
 from truearm.evidence.search import (
     PIECES,
     Evidence,
@@ -30,17 +30,15 @@ from truearm.evidence.search import (
     Stake,
     Term,
     Weights,
-    fixed_term,
     least_in,
+    tail_term,
 )
-from truearm.evidence.shifts import Shift, is_success
 from truearm.evidence.targets import PLAIN, Query, Target, divergences
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
 
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
 ACCURACY = 1e-4  # of the evidence, that the search for the infimum may lose
 ROUGH = 1e-2  # the same where evidence only guides what is pulled next
-_POINT = 1e-6  # accuracy of a distance between two shares
 _MOST = 1 - 1e-6  # level at which a leg is bet: at 1 both of its ends would be infinite
 _HALF = 0.5  # between a failure, 0, and a success, 1
 _INSIDE = 1e-12  # distance from 0 and 1, where a divergence may be infinite
@@ -110,7 +108,7 @@ class _Thetas(Product):
 @lru_cache(maxsize=4096)  # many arms have the same counts
 def _least_share(rows: tuple[Count, ...], weights: Weights, trust: Trust, query: Query) -> Evidence:
     design, shift, _, enough, times, rough = query
-    term: Term = fixed_term if design == "fixed" else share_term
+    term: Term = tail_term if design == "fixed" else share_term
     product = _Thetas(rows, weights, trust, shift=shift.amount if shift else 0.0, term=term, times=times)
     return least_in(design, product, enough=enough, accuracy=ROUGH if rough else ACCURACY)
 
@@ -157,7 +155,7 @@ class Share(Target):
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
     ) -> tuple[Floats, Floats] | None:
-        theta, term = np.linspace(0, 1, 2 * PIECES + 1)[1:-1], fixed_term if design == "fixed" else share_term
+        theta, term = np.linspace(0, 1, 2 * PIECES + 1)[1:-1], tail_term if design == "fixed" else share_term
         own, rival = (np.array([count(s) for s in samples], dtype=np.float64) for count in (successes, failures))
         high, low = trust.mass(theta)[None], trust.mass(1 - theta)[None]
         return term(own[:, :1], own[:, 1:], high), term(rival[:, :1], rival[:, 1:], low)
@@ -183,26 +181,19 @@ class Share(Target):
 
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
         """Return the arms by their share, missing readings taken for failures."""
-        left = [i for i in among if samples[i].size]
-        return sorted(left, key=lambda i: -_share_at_worst(samples[i]))
+        return sorted((i for i in among if samples[i].size), key=lambda i: -_share_at_worst(samples[i]))
 
     def intervals(
         self, sample: Sample, contamination: Contamination, error: float, design: Design
     ) -> tuple[Interval, Interval]:
-        trust = Trust.of(contamination)
-        seen = [trust.clean_share(count.hits / count.n) for count in (failures(sample), successes(sample))]
-        return self._interval(sample, trust, error, design), Interval(max(0.0, 1 - seen[0]), min(1.0, seen[1]))
-
-    @staticmethod
-    def _interval(sample: Sample, trust: Trust, error: float, design: Design) -> Interval:
         """Return where the true share lies; each end is wrong with at most half of the error (extensions 1.4)."""
-        most = [highest_level(*count, error / 2, design) for count in (failures(sample), successes(sample))]
-        fails, succeeds = (trust.clean_share(level) for level in most)
-        return Interval(max(0.0, 1 - fails), min(1.0, succeeds))
+        trust, counts = Trust.of(contamination), (failures(sample), successes(sample))
 
-    def is_contradicted(self, sample: Sample, trust: Trust, error: float) -> bool:
-        low, high = self._interval(sample, trust, error, "sequential")
-        return low > high
+        def between(fails: float, succeeds: float) -> Interval:
+            return Interval(max(0.0, 1 - trust.clean_share(fails)), min(1.0, trust.clean_share(succeeds)))
+
+        most = (highest_level(*count, error / 2, design) for count in counts)
+        return between(*most), between(*(count.hits / max(1, count.n) for count in counts))
 
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
         """Return the difference of the observed shares, half of it for a malicious adversary (extensions 1.2)."""
@@ -243,23 +234,8 @@ class Share(Target):
         return is_overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
-        def holds(amount: float) -> bool:
-            asked = query._replace(shift=Shift(amount))
-            return self.evidence(worse, Portfolio(Stake(better)), trust, asked).log_value >= log_bar
-
-        found = last_true(
-            holds, 1.0, query.shift.amount if query.shift else 0.0, accuracy=_POINT
-        )  # extensions 1.3
+        found = Target.least_tolerance(self, better, worse, log_bar, trust, query)  # extensions 1.3
         return found if found < 1 else math.inf  # a whole point is no bound
-
-    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - shares are compared by points
-        return False
-
-    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
-        return self.looks(one) - self.looks(other)
-
-    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
-        return 1.0, _POINT
 
 
 def _share_at_worst(sample: Sample) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
-from truearm.evidence.control import false_discovery
+from truearm.evidence.comparison import false_discovery
 from truearm.evidence.judge import Breakdown
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary

@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from truearm.bounds.search import last_true
 from truearm.evidence.levels import Trust, divergence
-from truearm.evidence.sample import Floats, Sample
+from truearm.evidence.sample import Floats, Sample, Shift, shift_sample
 from truearm.evidence.search import Evidence, Portfolio, Stake
-from truearm.evidence.shifts import Shift
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 ENDLESS = Interval(-math.inf, math.inf)
@@ -58,9 +58,9 @@ class Target(ABC):
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         """Return the evidence that an arm, made worse by a shift, is behind those that bet against it."""
 
-    @abstractmethod
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
+    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
         """Return the same at one place, which the least of all places does not exceed."""
+        return self.evidence(judged, bets, trust).log_value  # for targets without an axis
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
@@ -72,9 +72,9 @@ class Target(ABC):
         del samples, trust, design
         return None
 
-    @abstractmethod
-    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
+    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
         """Return what the readings of a rival and of the judged arm say at a place, by the divergences there."""
+        return 0.0, 0.0  # arms in rounds are pulled alike
 
     @abstractmethod
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
@@ -102,9 +102,9 @@ class Target(ABC):
     def looks(self, sample: Sample) -> float:
         """Return how good an arm looks: what is compared, as observed."""
 
-    @abstractmethod
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
         """Return those arms that have a value, the best-looking first."""
+        return sorted((i for i in among if samples[i].size), key=lambda i: -self.looks(samples[i]))
 
     def optimism(self, sample: Sample, pulls: int) -> float:
         """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
@@ -122,10 +122,6 @@ class Target(ABC):
         del sample, contamination, error, design  # nothing is claimed about one arm by default
         return ENDLESS, ENDLESS
 
-    def is_contradicted(self, sample: Sample, trust: Trust, error: float) -> bool:  # noqa: ARG002
-        """Return True if no true value fits an arm's readings and the contamination declared."""
-        return False
-
     def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:  # noqa: ARG002
         """Return the observed median absolute deviation and an interval of the true one."""
         return math.nan, -math.inf, math.inf
@@ -138,9 +134,11 @@ class Target(ABC):
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
         """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
 
-    @abstractmethod
     def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
         """Return True if endless readings like these would put one arm behind the other, up to the tolerance."""
+        moved = shift_sample(worse, self.problem.tolerance, self.problem.sign)
+        # else the plug-in laws allow the opposite order: evidence section 8, extensions E1
+        return self.breakdown_estimate(better, moved, trust.adversary) > trust.eps
 
     @abstractmethod
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
@@ -150,21 +148,27 @@ class Target(ABC):
         probability.
         """
 
-    @abstractmethod
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
         """Return the least tolerance within which one arm is certainly not worse; the shift is too small."""
+        most, accuracy = self.margin_range(better, worse, relative=False)
 
-    @abstractmethod
-    def is_ratio(self, one: Sample, other: Sample) -> bool:
+        def holds(amount: float) -> bool:
+            asked = query._replace(shift=Shift(amount))
+            return self.evidence(worse, Portfolio(Stake(better)), trust, asked).log_value >= log_bar
+
+        return last_true(holds, most, query.shift.amount if query.shift else 0.0, accuracy=accuracy)
+
+    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002
         """Return True if the two arms are compared by a ratio, False if by a difference."""
+        return False
 
-    @abstractmethod
-    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
+    def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
         """Return by how much one arm looks better than another, in the user's units."""
+        return self.looks(one) - self.looks(other)
 
-    @abstractmethod
-    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:
+    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
         """Return an upper end and an accuracy for the search of a margin: a difference, or the log of a factor."""
+        return 1.0, 1e-6
 
     def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:  # noqa: ARG002
         """Return the largest margin on the scale of the query's shift; None where it must be searched for."""

@@ -15,11 +15,10 @@ import numpy as np
 
 from truearm.bounds import lower_rank, sequential_rank
 from truearm.bounds.mixture import Prior, log_mixture
-from truearm.evidence.levels import Trust, divergence
-from truearm.evidence.moments import deviation
-from truearm.evidence.sample import Floats, Sample
-from truearm.evidence.search import Evidence, Portfolio, Stake, fixed_term
-from truearm.evidence.shifts import Shift, worsen
+from truearm.evidence.intervals import deviation
+from truearm.evidence.levels import Trust
+from truearm.evidence.sample import Floats, Sample, Shift, worsen
+from truearm.evidence.search import Evidence, Portfolio, tail_term
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design
 
@@ -133,14 +132,6 @@ class Wins(Target):
             return Evidence(-math.inf)  # M is at most 1 there
         return Evidence(_log_evidence(found, level, query.design))
 
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
-        return self.evidence(judged, bets, trust).log_value
-
-    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
-        found = score(stake.sample, judged)
-        half = found.rounds * divergence(found.null / max(1, found.rounds), win_level(*trust)) / 2
-        return half, half
-
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         rounds = min(judged.n, rival.n)
         return _log_evidence(Score(rounds, rounds), win_level(*trust), design)
@@ -190,24 +181,18 @@ class Wins(Target):
         room = max(0.0, 0.5 - found.null / found.rounds) if found.rounds else 0.0  # extensions E1
         return room / 2 if adversary is Adversary.MALICIOUS else room
 
-    def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        found = score(better, worse, self._lift(Shift.of(self.problem.tolerance)))
-        return found.null < win_level(*trust) * found.rounds
-
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
         """Return True if each arm has a rival that rounds like these could not show to lose (extensions E6)."""
         bar = math.log(max(1, len(samples) * (len(samples) - 1)) / error)
-        return all(
-            any(self.cannot_win(samples[i], samples[j], trust, bar) for j in alive if j != i) for i in alive
-        )
+        level, lift = win_level(*trust), self._lift(Shift.of(self.problem.tolerance))
 
-    def cannot_win(self, one: Sample, other: Sample, trust: Trust, log_bar: float) -> bool:
-        """Return True if endless rounds like these could not show one arm to win, up to the tolerance."""
-        (_, mine), (_, theirs) = one.in_rounds, other.in_rounds
-        n = min(mine.size, theirs.size)
-        pending = int(np.count_nonzero(~(mine[:n] & theirs[:n])))
-        found = score(one, other, self._lift(Shift.of(self.problem.tolerance)))
-        return cannot_win(found, win_level(*trust), log_bar, pending)
+        def is_stuck(one: Sample, other: Sample) -> bool:
+            (_, mine), (_, theirs) = one.in_rounds, other.in_rounds
+            n = min(mine.size, theirs.size)
+            pending = int(np.count_nonzero(~(mine[:n] & theirs[:n])))
+            return cannot_win(score(one, other, lift), level, bar, pending)
+
+        return all(any(is_stuck(samples[i], samples[j]) for j in alive if j != i) for i in alive)
 
     def lead_at_least(
         self, one: Sample, other: Sample, trust: Trust, error: float, design: Design, *, relative: bool
@@ -234,14 +219,11 @@ class Wins(Target):
         trust, relative = Trust.of(self.problem.contamination), query.shift is not None and query.shift.relative
         return self.lead_at_least(better, worse, trust, error, query.design, relative=relative)
 
-    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
-        return math.inf, 0.0  # nothing is searched for
-
     def is_ratio(self, one: Sample, other: Sample) -> bool:
         sign = self.problem.sign
         return all(np.count_nonzero(sign * s.values <= 0) <= _POSITIVE * s.size for s in (one, other))
 
-    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
+    def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
         """Return by how much one arm was ahead in the middle round."""
         (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
         n = min(mine.size, theirs.size)
@@ -255,7 +237,7 @@ class Wins(Target):
 
 def _log_evidence(found: Score, level: float, design: Design) -> float:
     if design == "fixed":
-        return float(fixed_term(np.asarray(float(found.null)), found.rounds, level))
+        return float(tail_term(np.asarray(float(found.null)), found.rounds, level))
     return log_evidence(found, level)
 
 
@@ -279,7 +261,7 @@ def apart(judge: "Judge", one: int, other: int, error: float | None = None) -> A
         design=judge.design,
         relative=relative,
     )
-    observed = target.observed_lead(mine, rival, relative=relative)
+    observed = target.lead(mine, rival, relative=relative)
     ends = limit(mine, rival), -limit(rival, mine)
     with np.errstate(over="ignore"):
         low, high = (float(np.exp(end)) if relative else end for end in ends)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from truearm.claims.certificate import Status
-from truearm.evidence import Judge, Levels, best_looking, pair
+from truearm.evidence import Judge, Levels, by_looks, pair
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.lab.simulate import Run, Tapes
@@ -73,7 +73,7 @@ def steps(problem: Problem, tapes: Tapes) -> Iterator[Step]:
     samples = [Sample.of(tapes.upto(arm, START)[:START]) for arm in arms]
     sampler = Sampler()
     while True:
-        leader = best_looking(samples, arms, problem.level) or 0
+        leader = next(iter(by_looks(samples, arms, problem.level)), 0)
         duels = {}
         for arm in arms:
             if arm != leader:

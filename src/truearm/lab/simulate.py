@@ -20,7 +20,7 @@ from scipy.special import betaincinv
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
-from truearm.evidence.shifts import orient
+from truearm.evidence.sample import orient
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.shifts import start_sample
+from truearm.evidence.sample import start_sample
 from truearm.policies import Batch, Standing, Told, merge
 from truearm.problem import Problem, check_count
 

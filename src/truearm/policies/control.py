@@ -16,8 +16,8 @@ from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
 from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.control import Method, check_method, false_discovery, not_better
-from truearm.evidence.shifts import start_sample
+from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
+from truearm.evidence.sample import start_sample
 from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
 from truearm.problem import Problem, check_count
 

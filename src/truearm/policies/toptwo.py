@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import Entry, Judge
-from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import start_sample
+from truearm.evidence.sample import Sample, start_sample
 from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
 from truearm.problem import Problem, check_count
 

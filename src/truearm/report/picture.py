@@ -18,7 +18,7 @@ from truearm.claims.certify import as_measured, rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.moments import moments
+from truearm.evidence.intervals import moments
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Interval
 from truearm.report.numbers import PLAIN_UNIT, Unit
