@@ -88,7 +88,7 @@ def check_names(arms):
     assert is_quiet(table)
     assert len(lines) == len(arms)
     for line, row in zip(lines, arm_rows(result, PLAIN)[1:], strict=True):
-        assert shown_in_markdown(line.removeprefix("| ").partition(" | 1 | ")[0]) == row.arm
+        assert shown_in_markdown(line.removeprefix("| ").partition(" | 1 | ")[0]) == row[0]
     text = csv_text(result, [])
     assert is_quiet(text)
     found = list(csv.reader(io.StringIO(text)))

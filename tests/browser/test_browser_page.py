@@ -1,7 +1,6 @@
 import pytest
 
-from truearm import Adversary
-from truearm.report.picture import Picture
+from truearm.report.pages import parts
 
 SECTIONS = ["candidates", "arms", "quality", "readings", "assumptions", "certificate"]
 
@@ -70,67 +69,70 @@ def open_page(browser):
 
 
 @pytest.fixture(scope="module")
-def picture(study):
-    return Picture.of(study.result, study.readings)
+def candidates(study):
+    """Return per adversary the arms that could be best at every position of the slider."""
+    arms, view = study.problem.arms, parts(study.result, study.readings).picture
+
+    def at(eps, points):
+        return [arm for arm, point in zip(arms, points, strict=True) if point is None or eps > point]
+
+    return {
+        adversary: [at(eps, world["points"]) for eps in view["eps"]]
+        for adversary, world in view["adversaries"].items()
+    }
 
 
 def shown(page):
-    return tuple(page.locator("#intervals .row[data-arm]:not(.excluded) .name").all_text_contents())
+    return page.locator("#intervals .row[data-arm]:not(.excluded) .name").all_text_contents()
 
 
-def test_every_position_shows_the_candidates_that_python_computes(open_page, written, picture):
-    found = open_page(written).evaluate(ALL_STATES)
-    for adversary in Adversary:
-        assert found[adversary] == [list(picture.candidates(eps, adversary)) for eps in picture.eps]
+def position(page):
+    return int(page.locator("#eps").input_value())
 
 
-def test_the_slider_begins_at_the_declared_contamination(open_page, written, picture):
-    page = open_page(written)
-    assert picture.eps[int(page.locator("#eps").input_value())] == 0.05
-    assert shown(page) == picture.candidates(0.05, Adversary.OBLIVIOUS) == ("A",)
-    assert page.locator(".row.best .name").all_text_contents() == ["A"]
+def test_every_position_shows_the_candidates_that_python_computes(open_page, written, candidates):
+    assert open_page(written).evaluate(ALL_STATES) == candidates
 
 
-def test_dragging_the_slider_to_its_end_brings_the_rivals_back(open_page, written, picture):
-    page = open_page(written)
-    box = page.locator("#eps").bounding_box()
+def test_the_slider_begins_at_the_declared_contamination(open_page, written):
+    for options in ({}, {"java_script_enabled": False}):
+        page = open_page(written, **options)
+        assert shown(page) == page.locator(".row.best .name").all_text_contents() == ["A"]
+        assert page.get_by_text("Without scripts this picture shows").is_visible() == bool(options)
+        assert page.locator("#eps").is_visible() != bool(options)
+        assert page.locator("#intervals .sampling").first.bounding_box()["width"] > 10
+
+
+def test_the_slider_obeys_the_mouse_and_the_keyboard_and_says_where_it_is(open_page, written, candidates):
+    page, known = open_page(written), candidates["oblivious"]
+    last, box = len(known) - 1, page.locator("#eps").bounding_box()
     middle = box["y"] + box["height"] / 2
-    start = int(page.locator("#eps").input_value()) / (len(picture.eps) - 1)
-    page.mouse.move(box["x"] + 8 + start * (box["width"] - 16), middle)
+    page.mouse.move(box["x"] + 8 + position(page) / last * (box["width"] - 16), middle)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 1, middle, steps=8)
     page.mouse.up()
-    at = int(page.locator("#eps").input_value())
-    assert at == len(picture.eps) - 1
-    assert shown(page) == picture.candidates(picture.eps[at], Adversary.OBLIVIOUS)
+    assert position(page) == last
+    assert shown(page) == known[last]
     assert len(shown(page)) > 1
-
-
-def test_the_slider_obeys_the_keyboard_and_says_where_it_is(open_page, written, picture):
-    page = open_page(written)
     slider = page.get_by_role("slider", name="Share of readings that may be bad")
     slider.focus()
-    for key, expected in (("Home", 0), ("ArrowRight", 1), ("End", len(picture.eps) - 1)):
+    for key, expected in (("Home", 0), ("ArrowRight", 1), ("End", last)):
         slider.press(key)
-        assert int(slider.input_value()) == expected
-        assert shown(page) == picture.candidates(picture.eps[expected], Adversary.OBLIVIOUS)
+        assert position(page) == expected
+        assert shown(page) == known[expected]
     assert slider.get_attribute("aria-valuetext").endswith("may be bad")
 
 
-def test_the_standing_is_read_out_when_it_changes(open_page, written):
+def test_the_standing_is_read_out_when_it_changes(open_page, written, candidates):
     page = open_page(written)
     standing = page.get_by_role("status").filter(has_text="bad")
     assert "A is the best arm" in standing.text_content()
+    assert standing.get_attribute("aria-live") == "polite"
+    page.get_by_role("radio", name="malicious").check()
+    assert "(malicious)" in standing.text_content()
+    assert shown(page) == candidates["malicious"][position(page)]
     page.locator("#eps").press("End")
     assert "arms could be best: A" in standing.text_content()
-    assert standing.get_attribute("aria-live") == "polite"
-
-
-def test_an_adversary_can_be_chosen_by_its_name(open_page, written, picture):
-    page = open_page(written)
-    page.get_by_role("radio", name="malicious").check()
-    assert shown(page) == picture.candidates(0.05, Adversary.MALICIOUS)
-    assert "(malicious)" in page.locator("#standing").text_content()
 
 
 def test_focus_is_visible(open_page, written):
@@ -204,14 +206,6 @@ def test_on_paper_the_controls_are_gone_and_all_sections_stay(open_page, written
     assert all(page.locator(f"#{name}-title").is_visible() for name in SECTIONS)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.pdf(format="A4").startswith(b"%PDF")
-
-
-def test_without_scripts_the_page_stands_at_the_declared_contamination(open_page, written, picture):
-    page = open_page(written, java_script_enabled=False)
-    assert not page.locator("#eps").is_visible()
-    assert page.get_by_text("Without scripts this picture shows").is_visible()
-    assert shown(page) == picture.candidates(0.05, Adversary.OBLIVIOUS)
-    assert page.locator("#intervals .sampling").first.bounding_box()["width"] > 10
 
 
 def test_the_script_draws_first_what_python_drew(open_page, written):

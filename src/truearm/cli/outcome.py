@@ -89,7 +89,7 @@ class Outcome:
         found = words.lines(self.result, voice=self.voice, verbose=verbose, gate=self.verdict)
         return found if self.decision is None else [words.ledger_gate(self.decision), *found]
 
-    def rows(self) -> list[tables.Row]:
+    def rows(self) -> tables.Rows:
         """Return the table of commands."""
         censored = None if self.setting.conditions.timeout is None else self.result.problem.censored
         return tables.arm_rows(self.result, self.voice, ratios(self.result, self.reference), censored=censored)

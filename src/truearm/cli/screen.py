@@ -75,17 +75,14 @@ class Screen(NamedTuple):
         style = {"fg": color, "bold": True} if self.terminal else {}
         return "\n".join((self.wrap(lines[0], **style), *map(self.wrap, lines[1:])))
 
-    def table(
-        self, rows: Sequence[tables.Row], result: Result, ratios: Sequence[Ratio], unit: Unit = PLAIN_UNIT
-    ) -> str:
+    def table(self, rows: tables.Rows, result: Result, ratios: Sequence[Ratio], unit: Unit = PLAIN_UNIT) -> str:
         """Return the table of a race; on a terminal it fits, and intervals are drawn where there is room."""
         words = len(rows) > 2  # one command alone has no standing
         if not self.terminal:
             return tables.table(rows, words=words)
         lines = self._add_chart(tables.table(rows, self.width, words=words).split("\n"), result, ratios, unit)
         body = [
-            self.paint(line, **_STYLES.get(row.standing, {}))
-            for line, row in zip(lines[1:], rows[1:], strict=True)
+            self.paint(line, **_STYLES.get(row[-1], {})) for line, row in zip(lines[1:], rows[1:], strict=True)
         ]
         return "\n".join((self.paint(lines[0], dim=True), *body))
 

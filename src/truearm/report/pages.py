@@ -1,7 +1,7 @@
 """A result as one page: a file that needs no network, no server and, to be read, no script.
 
-Data for the templates are made here, the markup is in `templates/`, the pictures in `svg`. The script only moves
-what Python computed (`truearm.report.picture`).
+What the templates show is gathered here; the markup and the notes are in `templates/`. The script only moves what
+Python computed (`truearm.report.slider`).
 """
 
 import base64
@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from functools import cache
 from importlib import resources
@@ -17,15 +17,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.certificate import Bound, Status, Tapes
+from truearm.claims.certificate import Bound, Tapes
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate
 from truearm.claims.ledger import Account
-from truearm.claims.result import Analysis, Result
+from truearm.claims.result import Analysis, Ratio, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
@@ -37,24 +38,22 @@ from truearm.report.numbers import (
     Unit,
     amount,
     count,
-    interval,
     name_of,
     names,
     number,
     percent,
     plural,
-    target_name,
-    value,
 )
-from truearm.report.picture import Picture, Strip, span
+from truearm.report.slider import Slider
 from truearm.report.tables import (
-    Row,
+    Rows,
     Span,
     apart_cell,
     arm_rows,
     control_rows,
     ledger_rows,
     point_cell,
+    shown_order,
     spans,
     suite_order,
     suite_rows,
@@ -63,6 +62,8 @@ from truearm.report.tables import (
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _MAX_ROWS = 200  # of a table or a chart: the machine-readable part has all
+_MAX_DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
+_MAX_MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
 _SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve
 _RULES = {
     "pooled": "one portfolio of bets against each arm, for adversaries blind to the future",
@@ -71,12 +72,6 @@ _RULES = {
     "dependent": "pairs of arms that may move together",
     "paired": "wins side by side, round by round",
 }
-_SNIPPET = """\
-import pathlib
-from truearm.report.pages import result_in
-
-result = result_in(pathlib.Path("report.html").read_text(encoding="utf-8"))
-result.certificate.verify(readings)  # {arm: its readings in order}; raises if a claim fails"""
 
 
 class Parts(NamedTuple):
@@ -88,21 +83,13 @@ class Parts(NamedTuple):
     picture: dict[str, Any]
 
 
-class _ChartRow(NamedTuple):
-    name: str
-    drawn: Markup
-    where: str
-    state: str
-    kind: str = ""
-    place: int = 0
-    """Of the arm in the order of the problem; rows come in the order of the table."""
-
-
 @cache
 def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("truearm.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    loader = PackageLoader("truearm.report")
+    found = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(name=name_of, names=names, percent=percent, thousands=count)
+    found.filters["ceiling"] = lambda share: percent(share, ROUND_CEILING)
+    return found
 
 
 def _render(template: str, **data: object) -> str:
@@ -157,27 +144,28 @@ def parts(
     """Return the parts of a result's page, for embedding in another page."""
     unit = PLAIN_UNIT if result.problem.target == "share" else unit
     voice = voice or (words.voice_for(result, metric, unit) if metric else words.PLAIN._replace(unit=unit))
-    picture = None if readings is None else Picture.of(result, readings, unit)
-    analysis = result if isinstance(result, Analysis) else None
+    slider = None if readings is None else Slider(result, readings, voice)
+    found = ratios(result, readings=readings) if result.problem.rounds else ()
+    arms = arm_rows(result, voice, found)
     sections = _render(
-        "sections.html",
+        "result.html",
+        result=result,
+        voice=voice,
         alarms=[(a.kind, words.alarm(a, result.problem, voice)) for a in (*result.doubts, *result.alarms)],
-        control=_control(result),
-        compare=picture and _compare(picture, voice),
-        candidates=picture and _candidates(picture, voice),
-        arms=_arms(result, voice, readings),
-        analysis=analysis and _analysis(analysis),
-        tiers=analysis and _tiers(analysis),
+        control=control_rows(result)[: _MAX_ROWS + 1],
+        compare=slider and _ratio_chart(result, found, arms),
+        candidates=slider and slider.section(),
+        arms=arms,
+        pairs=_pairs(result) if isinstance(result, Analysis) else None,
+        tiers=_tiers(result) if isinstance(result, Analysis) else None,
         quality=_quality(result, voice),
-        readings=picture and _readings(picture, voice),
-        assumptions=result.assumptions,
+        readings=None if readings is None else _strips(result, readings, voice),
         certificate=_certificate(result, voice) if certificate else None,
-        remark="" if picture else "Readings were counted where they are and not kept, so that none is drawn here.",
     )
     answer = words.headline(result, voice, gate) if title is None else title
     said = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, gate=gate)
     summary = "\n".join(said[gate is not None and title is None :])
-    return Parts(answer, summary, sections, {} if picture is None else _view(picture, voice.reading))
+    return Parts(answer, summary, sections, {} if slider is None else slider.script_data())
 
 
 def _assemble(found: Parts, result: object) -> str:
@@ -223,47 +211,54 @@ def result_in(text: str) -> Result:
 
 def fragment(result: Result) -> str:
     """Return a self-contained HTML fragment for notebooks, without scripts."""
-    titles, *rows = [_nonempty(row) for row in arm_rows(result, words.PLAIN, ratios(result))]
-    intervals = spans(result, ratios(result))
-    order = {arm.name: i for i, arm in enumerate(result.arms)}
-    window = span([x for s in intervals for x in (s.observed, s.low, s.high)])
+    found = ratios(result)
+    titles, *rows = arm_rows(result, words.PLAIN, found)
+    shown = dict(zip(result.problem.arms, spans(result, found), strict=True))
+    window = svg.window_of([x for one in shown.values() for x in one])
 
     def row(cells: Sequence[str], name: str) -> dict[str, Any]:
-        state = words.standing(result, name).split(" ")[0]
-        return {"cells": cells, "kind": state, "drawn": _span_bar(intervals[order[name]], window, name)}
+        kind = words.standing(result, name).partition(" ")[0]
+        return {"name": name, "cells": cells, "kind": kind, "bar": _span_bar(shown[name], window)}
 
-    shown = result.ranking if isinstance(result, Analysis) else result.problem.arms
     return _render(
         "fragment.html",
         lines=words.lines(result, alarms=False),
         alarms=[words.alarm(a, result.problem) for a in (*result.doubts, *result.alarms)],
         titles=titles,
-        rows=[row(cells, name) for cells, name in zip(rows, shown, strict=True)],
+        rows=[row(cells, name) for cells, name in zip(rows, shown_order(result), strict=True)],
         assumptions=result.assumptions,
     )
 
 
-def _nonempty(row: Row) -> tuple[str, ...]:
-    return tuple(cell for cell in row if cell)
-
-
-def _span_bar(one: Span, window: Interval, label: str, shade: tuple[float, float] | None = None) -> Markup:
+def _span_bar(one: Span, window: Interval, shade: tuple[float, float] | None = None) -> svg.Bar | None:
     """Return the picture of an interval; nothing without an observed value."""
     if math.isnan(one.observed) or one.low > one.high:
-        return Markup("")
-    ends = svg.at(one.low, window), svg.at(one.high, window)
-    drawn = svg.bar(ends, svg.at(one.observed, window), label, shade=shade)
-    return Markup(drawn)
+        return None
+    return svg.bar((svg.at(one.low, window), svg.at(one.high, window)), svg.at(one.observed, window), shade=shade)
 
 
 # Sections
 
 
-def _control(result: Result) -> dict[str, Any] | None:
-    rows = control_rows(result)
-    if result.control is None:
+def _ratio_chart(result: Result, found: Sequence[Ratio], rows: Rows) -> dict[str, Any] | None:
+    """Return the ratios in rounds, in the order of the table, whose last columns are ratio and standing."""
+    if result.leader is None or len(result.arms) == 1:
         return None
-    return {"arm": name_of(result.control.arm), "rows": rows[: _MAX_ROWS + 1]}
+    by_arm = zip(result.problem.arms, spans(result, found), strict=True)
+    shown = {arm: one._replace(low=max(one.low, 0.0)) for arm, one in by_arm}
+    if not found or all(math.isnan(one.observed) for one in shown.values()):
+        return None
+    window = _ratio_window(list(shown.values()))
+    equal = svg.at(1.0, window)
+
+    def row(arm: str, where: str, state: str) -> dict[str, Any]:
+        one, kinds = shown[arm], [state.partition(" ")[0]]
+        kinds += ["open-low"] * (one.low < window.low) + ["open-high"] * (one.high > window.high)
+        drawn = _span_bar(one, window, (equal, equal))
+        return _chart_row(arm, drawn, where, state, " ".join(kinds))
+
+    chart = [row(arm, *cells[-2:]) for arm, cells in zip(shown_order(result), rows[1:], strict=True)]
+    return {"rows": chart, "ticks": svg.ticks(window, sign="x")}
 
 
 def _ratio_window(shown: Sequence[Span]) -> Interval:
@@ -275,76 +270,13 @@ def _ratio_window(shown: Sequence[Span]) -> Interval:
     return Interval(max(0.9 * low, low - room), high + room)
 
 
-def _rank(result: Result) -> list[int]:
-    """Return the places of arms in the order in which tables list them."""
-    shown = result.ranking if isinstance(result, Analysis) else result.problem.arms
-    return [result.problem.arms.index(arm) for arm in shown]
+def _chart_row(name: str, drawn: svg.Bar | None, where: str, state: str, kind: str = "") -> dict[str, Any]:
+    said = name_of(name)
+    return {"name": said, "bar": drawn, "label": said, "where": where, "state": state, "kind": kind, "place": None}
 
 
-def _compare(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
-    """Return the chart of ratios in rounds, in the order of the table."""
-    result = picture.result
-    if not result.problem.rounds or result.leader is None or len(result.arms) == 1:
-        return None
-    found = ratios(result, readings=picture.tapes)
-    shown = [s._replace(low=max(s.low, 0.0)) for s in spans(result, found)]
-    if not found or all(math.isnan(s.observed) for s in shown):
-        return None
-    window, leader = _ratio_window(shown), name_of(result.leader)
-    equal = svg.at(1.0, window)
-    cells = {row.arm: row for row in arm_rows(result, voice, found)}
-    rows = [
-        _chart_row(arm.name, _span_bar(one, window, arm.name, (equal, equal)), cells, one, window)
-        for arm, one in ((result.arms[i], shown[i]) for i in _rank(result))
-    ]
-    sure = percent(result.problem.error, ROUND_CEILING)
-    return {
-        "title": f"{voice.reading.capitalize()}s compared with {leader}",
-        "rows": rows,
-        "ruler": _ruler(svg.ticks(window, sign="x")),
-        "note": f"Each {voice.reading} divided by that of {leader} in its round: the median over rounds, with "
-        f"limits that hold for all pairs at once, error probability {sure}.",
-    }
-
-
-def _chart_row(name: str, drawn: Markup, cells: Mapping[str, Row], one: Span, window: Interval) -> _ChartRow:
-    row = cells[name_of(name)]
-    kinds = [row.standing.split(" ")[0]]
-    kinds += ["open-low"] * (one.low < window.low) + ["open-high"] * (one.high > window.high)
-    return _ChartRow(row.arm, drawn, row.ratio, row.standing, " ".join(kinds))
-
-
-def _ruler(marks: Sequence[svg.Tick]) -> Markup:
-    return Markup(svg.axis(marks))
-
-
-def _arms(result: Result, voice: words.Voice, readings: Tapes | None) -> dict[str, Any]:
-    found = ratios(result, readings=readings) if result.problem.rounds else ()
-    titles, *rows = arm_rows(result, voice, found)
-    shown = [i for i, title in enumerate(titles) if title]
-    problem = result.problem
-    if problem.rounds:
-        note = f"Nothing is claimed about one {voice.arm} alone: medians are those of the {voice.reading}s."
-    else:
-        declared = problem.contamination
-        how = "as if no reading were bad" if declared is None else f"at {percent(declared.eps)} contamination"
-        note = (
-            f"Intervals {how}, for all arms at once, error probability {percent(problem.error, ROUND_CEILING)}. "
-            "MAD: median absolute deviation."
-        )
-    return {
-        "title": f"The {voice.arm}s",
-        "rows": [[row[i] for i in shown] for row in (titles, *rows)],
-        "note": note,
-    }
-
-
-def _analysis(found: Analysis) -> dict[str, Any]:
+def _pairs(found: Analysis) -> dict[str, Any]:
     contests = [contest for contest in found.contests if contest.breakdown is not None]
-    shown = sorted(contests, key=lambda contest: -contest.log_evidence)[:_MAX_ROWS]
-    some = f": the {count(_MAX_ROWS)} of {count(len(contests))} pairs with the most evidence"
-    up_to = (f"up to ({a.value})" for a in Adversary)
-    heading = ("arm", "is better than", "evidence", "p-value", *up_to, "excluded")
     rows = [
         (
             name_of(c.better),
@@ -354,10 +286,17 @@ def _analysis(found: Analysis) -> dict[str, Any]:
             *(point_cell(p) for p in c.breakdown or ()),
             "yes" if c.excluded else "no",
         )
-        for c in shown
+        for c in sorted(contests, key=lambda contest: -contest.log_evidence)[:_MAX_ROWS]
     ]
-    caption = f"Every arm against every other{some * (len(contests) > _MAX_ROWS)}"
-    return {"notes": found.notes, "pairs": [heading, *rows] if rows else [], "caption": caption}
+    titles = (
+        "arm",
+        "is better than",
+        "evidence",
+        "p-value",
+        *(f"up to ({a.value})" for a in Adversary),
+        "excluded",
+    )
+    return {"rows": [titles, *rows] if rows else [], "all": len(contests)}
 
 
 def _tiers(found: Analysis) -> dict[str, Any] | None:
@@ -367,60 +306,37 @@ def _tiers(found: Analysis) -> dict[str, Any] | None:
     return {"words": said, "rows": tier_rows(found)[: _MAX_ROWS + 1]}
 
 
-def _evidence_factor(log_evidence: float) -> str:
-    """Return evidence as a factor, by its power of ten when it is large."""
-    tens = log_evidence / math.log(10)
-    return number(math.exp(log_evidence)) if abs(tens) < 4 else svg.power(math.floor(tens))
-
-
-def _quality(result: Result, voice: words.Voice) -> dict[str, Any] | None:
-    if not result.quality or result.leader is None:
-        return None
+def _quality(result: Result, voice: words.Voice) -> Rows:
     side = "at least" if result.problem.goal == "max" else "at most"
     found = {point.share: point.x for point in result.quality}
     rows = [(percent(share), f"{side} {voice.measure(found[share])}") for share in _SHARES if share in found]
-    sure = percent(result.problem.error, ROUND_CEILING)
-    return (
-        {
-            "title": f"What {name_of(result.leader)} delivers",
-            "rows": [("at least this share of true readings", "is"), *rows],
-            "note": f"All lines hold at once, with error probability {sure}, whichever arm was chosen.",
-        }
-        if rows
-        else None
-    )
+    return [("at least this share of true readings", "is"), *rows] if rows and result.leader is not None else []
 
 
-def _readings(picture: Picture, voice: words.Voice) -> dict[str, Any] | None:
-    if not picture.result.total:
+def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, Any] | None:
+    """Return a few hundred readings of each arm, which show all of them."""
+    if not result.total:
         return None
-    strips = picture.strips()
-    window = span([end for strip in strips for end in strip.view])
-
-    def row(arm: str, strip: Strip) -> _ChartRow:
-        drawn = Markup(svg.strip(strip, window, f"readings of {arm}"))
-        return _ChartRow(name_of(arm), drawn, _about(strip, window, voice), "")
-
-    inner = [svg.Tick(0.03 + 0.94 * t.place, t.label) for t in svg.ticks(window, picture.unit.size)]
-    unit = f" in {picture.unit.name}" * bool(picture.unit.name)
-    return {
-        "rows": [row(arm, strip) for arm, strip in zip(picture.result.problem.arms, strips, strict=True)],
-        "ruler": _ruler(inner),
-        "note": f"Single readings{unit}, the first on top, the last at the bottom: a few hundred, evenly spaced. "
-        "Upright marks are more than ten robust standard deviations from their arm's median; the shaded margins "
-        "show what is off the chart. Which readings are bad cannot be seen: bad ones may look like true ones.",
-    }
+    strips = {arm: svg.Strip.of(readings.get(arm, ())) for arm in result.problem.arms}
+    window = svg.window_of([end for strip in strips.values() for end in strip.view])
+    most = max(20, min(_MAX_DRAWN, _MAX_MARKS // len(strips)))
+    rows = [
+        {"arm": arm, "paths": svg.strip_paths(strip, window, most), "about": _about(strip, window, voice)}
+        for arm, strip in strips.items()
+    ]
+    wide = 1 - 2 * svg.MARGIN / svg.WIDTH
+    ticks = [t._replace(place=(1 - wide) / 2 + wide * t.place) for t in svg.ticks(window, voice.unit.size)]
+    return {"rows": rows, "ticks": ticks, "margin": svg.MARGIN}
 
 
-def _about(strip: Strip, window: Interval, voice: words.Voice) -> str:
-    off = int(strip.sorted.searchsorted(window.low))
-    off += strip.sorted.size - int(strip.sorted.searchsorted(window.high, "right"))
-    share = f" ({percent(strip.distant / max(1, strip.n), digits=2)})"
+def _about(strip: svg.Strip, window: Interval, voice: words.Voice) -> str:
+    n, far, off = strip.values.size, int(strip.far.sum()), strip.off_chart(window)
+    missing = int(np.isnan(strip.values).sum()) - strip.pending
     told = (
-        plural(strip.n, voice.reading),
-        f"{count(strip.distant)} far{share}" * bool(strip.distant),
+        plural(n, voice.reading),
+        f"{count(far)} far ({percent(far / max(1, n), digits=2)})" * bool(far),
         f"{count(off)} off the chart" * bool(off),
-        f"{count(strip.missing)} missing" * bool(strip.missing),
+        f"{count(missing)} missing" * bool(missing),
         f"{count(strip.pending)} pending" * bool(strip.pending),
     )
     return "; ".join(filter(None, told))
@@ -450,235 +366,55 @@ def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
     heading = ("arm", "leader", "claim", f"after {voice.reading}s of all arms", "evidence")
     bounds = ("excluded arm", "its upper bound", "is below a lower bound")
     tables = [[heading, *claims]] * bool(claims) + [[bounds, *exclusions]] * bool(exclusions)
-    return {"facts": facts, "tables": tables, "snippet": _SNIPPET}
+    return {"facts": facts, "tables": tables}
 
 
 def _bound(bound: Bound) -> str:
     return f"{number(bound.value, signs=ON_PAGES)} ({name_of(bound.arm)}, {count(bound.n)} readings)"
 
 
-# What if more readings were bad? The markup is at the declared contamination; `_view` has every slider position.
+def _evidence_factor(log_evidence: float) -> str:
+    """Return evidence as a factor, by its power of ten when it is large."""
+    tens = log_evidence / math.log(10)
+    return number(math.exp(log_evidence)) if abs(tens) < 4 else svg.power(math.floor(tens))
 
 
-def _candidates(picture: Picture, voice: words.Voice) -> dict[str, Any]:
-    result, declared, noun = picture.result, picture.contamination, voice.reading
-    found: dict[str, Any] = {"title": f"What if more {noun}s were bad?", "leader": name_of(picture.leader or "")}
-    if picture.leader is None:
-        return {**found, "nothing": _nothing(picture)}
-    said, decided = _sentence(picture, declared.eps, declared.adversary)
-    ends = picture.intervals(declared.eps, declared.adversary)
-    rows = [_slider_row(picture, i, _cell(picture, ends[i]), decided=decided) for i in _rank(result)]
-    return {
-        **found,
-        "adversaries": [a.value for a in Adversary],
-        "adversary": declared.adversary.value,
-        "noun": noun,
-        "declared": percent(declared.eps),
-        "last": len(picture.eps) - 1,
-        "start": picture.eps.index(declared.eps),
-        "arm": voice.arm,
-        "sentence": _opening(declared.eps, declared.adversary, noun) + said,
-        "rows": rows,
-        "ruler": _ruler(svg.ticks(picture.window, picture.unit.size, f" {picture.unit.sign}".rstrip())),
-        "legend": not result.problem.rounds,
-        "explanation": _explanation(picture),
-        "points": _points(picture),
-    }
-
-
-def _nothing(picture: Picture) -> str:
-    """Return why there is nothing to compare."""
-    if picture.result.status is Status.DOUBTFUL:
-        return "The readings contradict an assumption, so every arm could be best, however few readings are bad."
-    if picture.result.certificate.estimated:
-        return "Arms were compared by your own estimator, about which this picture says nothing."
-    return "There are no readings yet."
-
-
-def _opening(eps: float, adversary: Adversary, noun: str) -> str:
-    chance = f"If each {noun} has at most a {percent(eps)} chance of being bad ({adversary}): "
-    return chance if eps else f"If no {noun} is bad: "
-
-
-def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, bool]:
-    """Return which arms could be best at a contamination, and True if that is one arm, or arms that tie."""
-    result, left = picture.result, picture.candidates(eps, adversary)
-    ties = [] if words.is_tie_by_handicap(result) else [arm for arm in result.ties if arm != picture.leader]
-    may_tie = [arm for arm in result.may_tie if picture.is_settled(arm, eps, adversary)]
-    alike = {picture.leader, *ties, *may_tie}
-    out = [arm for arm in result.problem.arms if arm not in left]
-    excluded = f"Excluded: {names(out)}." if out else "No arm is excluded."
-    if set(left) <= alike:
-        best = [picture.leader or "", *ties]
-        head = f"{names(best)} {'tie for best' if ties else 'is the best arm'}."
-        them = "them" if ties else name_of(best[0])
-        tie = f" {names(may_tie)} may tie with {them}." if may_tie else ""
-        return f"{head}{tie} {excluded}", True
-    return f"{plural(len(left), 'arm')} could be best: {names(left)}. {excluded}", False
-
-
-def _explanation(picture: Picture) -> str:
-    problem = picture.result.problem
-    unit = f" in {picture.unit.name}" * bool(picture.unit.name)
-    better = "larger" if problem.goal == "max" else "smaller"
-    error = percent(problem.delta)
-    tolerant = " The study asked for an arm within a tolerance; this picture asks which arm is the best itself."
-    tolerant *= picture.result.status is Status.TOLERABLE
-    if problem.rounds:
-        return (
-            f"The observed median{unit}; {better} is better. Whatever the true contamination is, the best arm is "
-            f"not among those excluded at it, with error probability {error}.{tolerant}"
-        )
-    return (
-        f"The true {target_name(problem)}{unit}; {better} is better. Whatever the true contamination is, two "
-        f"statements hold at it, each with error probability {error}: all true values are in their intervals, and "
-        f"the best arm is not among the excluded. An arrow means that an interval continues.{tolerant}"
-    )
-
-
-def _points(picture: Picture) -> list[tuple[str, ...]]:
-    """Return up to which share of bad readings each rival is excluded, by adversary."""
-    result = picture.result
-    if len(result.arms) == 1 or len(result.arms) > _MAX_ROWS:
-        return []
-    rows = [
-        (name_of(arm), *("not certified" if p is None else point_cell(p) for p in points))
-        for arm in result.problem.arms
-        if arm != picture.leader
-        for points in [[picture.points[a].get(arm) for a in Adversary]]
-    ]
-    estimates = (f"about {percent(e or 0.0, digits=2)}" for e in result.breakdown_estimate)
-    return [("arm", *(a.value for a in Adversary)), *rows, ("all, with unlimited readings", *estimates)]
-
-
-def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
-    """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
-    (whole, core), problem, window = ends, picture.result.problem, picture.window
-    if math.isnan(whole.low):  # in rounds an arm that only failed, or was not measured yet, has no place
-        return [value(whole.low, problem, ON_PAGES), 0, 0, 0, 0]
-    if whole.low > whole.high:
-        return [interval(*whole, problem, ON_PAGES, picture.unit), 0, 0, 0, 0]
-    if whole.low == whole.high:
-        seen = picture.unit.attach(value(whole.low, problem, ON_PAGES, picture.unit))
-        return [seen, *(svg.at(whole.low, window),) * 4]
-    inner = sorted(min(max(end, whole.low), whole.high) for end in core)
-    said = interval(*whole, problem, ON_PAGES, picture.unit)
-    said = said if said == ON_PAGES.none else picture.unit.attach(said)
-    return [said, *(svg.at(end, window) for end in (*whole, *inner))]
-
-
-def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
-    """Return the state of an arm while it could be best, and once that is settled."""
-    result = picture.result
-    if arm in result.ties and not words.is_tie_by_handicap(result):
-        return "tied", ""
-    if arm == result.leader:
-        return "looks best", "the best arm"
-    point = picture.points[adversary].get(arm)
-    if point is None:
-        return "could be best", ""
-    up_to = point_cell(point)
-    may_tie = arm in result.may_tie
-    settled = f"{'not better' if may_tie else 'excluded'} up to {up_to}{', may tie' * may_tie}"
-    return f"could be best beyond {up_to}", settled
-
-
-def _slider_row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> _ChartRow:
-    arm, declared = picture.result.arms[i], picture.contamination
-    is_out = picture.is_excluded(arm.name, declared.eps, declared.adversary)
-    is_settled = picture.is_settled(arm.name, declared.eps, declared.adversary)
-    where, low, high, *core = cell
-    is_best = decided and arm.name == picture.result.leader
-    kinds = {"excluded": is_out, "best": is_best, "open-low": low < 0, "open-high": high > svg.WIDTH}
-    observed = svg.at(arm.observed, picture.window) if arm.n else -1.0
-    drawn = svg.bar((low, high), observed, f"{_what(picture)}: {where}", core=(core[0], core[1]))
-    state = _states(picture, arm.name, declared.adversary)[is_settled or is_best]
-    kind = " ".join(kind for kind, holds in kinds.items() if holds)
-    return _ChartRow(name_of(arm.name), Markup(drawn), where, state, kind, i)
-
-
-def _what(picture: Picture) -> str:
-    problem = picture.result.problem
-    return "observed median" if problem.rounds else f"true {target_name(problem)}"
-
-
-def _view(picture: Picture, noun: str) -> dict[str, Any]:
-    """Return what the script draws: for each contamination every arm's interval, and which arms could be best."""
-    if picture.leader is None:
-        return {}
-    declared = None
-    if picture.result.problem.contamination is not None and not picture.result.problem.is_blind:
-        eps = picture.contamination.eps
-        declared = {"at": picture.eps.index(eps), "text": f"declared {percent(eps)}"}
-    return {
-        "eps": picture.eps,
-        "percent": [percent(eps) for eps in picture.eps],
-        "what": _what(picture),
-        "leader": picture.result.problem.arms.index(picture.leader),
-        "may_tie": [arm in picture.result.may_tie for arm in picture.result.problem.arms],
-        "declared": declared,
-        "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)
-            a.value: [[_cell(picture, ends) for ends in picture.intervals(eps, a)] for eps in picture.eps]
-            for a in (Adversary.OBLIVIOUS, Adversary.MALICIOUS)
-        },
-        "adversaries": {a.value: _view_under(picture, a, noun) for a in Adversary},
-    }
-
-
-def _view_under(picture: Picture, adversary: Adversary, noun: str) -> dict[str, Any]:
-    arms, points = picture.result.problem.arms, picture.points[adversary]
-    sentences: dict[tuple[str, bool], int] = {}
-    chosen = [sentences.setdefault(_sentence(picture, eps, adversary), len(sentences)) for eps in picture.eps]
-    return {
-        "intervals": "malicious" if adversary is Adversary.MALICIOUS else "oblivious",
-        "points": [points.get(arm) for arm in arms],
-        "states": [_states(picture, arm, adversary) for arm in arms],
-        "sentences": [{"text": said, "decided": decided} for said, decided in sentences],
-        "sentence": chosen,
-        "openings": [_opening(eps, adversary, noun) for eps in picture.eps],
-        "breakdown": _breakdown_mark(picture, list(points.values())),
-    }
-
-
-def _breakdown_mark(picture: Picture, points: Sequence[float | None]) -> dict[str, Any] | None:
-    known = [point for point in points if point is not None]
-    if not points or len(known) < len(points):
-        return {"at": 0, "text": "not certified at any share"} if points else None
-    least = min(known)
-    label = f"breakdown point {point_cell(least)}"
-    if least > picture.eps[-1]:
-        return {"at": len(picture.eps) - 1, "text": f"{label}, beyond this scale"}
-    return {"at": max(i for i, eps in enumerate(picture.eps) if eps <= least), "text": label}
-
-
-# Suites
+# Suites and ledgers
 
 
 def suite_page(result: SuiteResult, runs: Runs) -> str:
     """Return a suite as one self-contained page: every metric against the reference, drawn and in a table."""
-    titles, *rows = suite_rows(result)
-    shown = [i for i, title in enumerate(titles) if title]
-    reference = name_of(result.suite.reference)
-    sure = percent(result.suite.problem.error, ROUND_CEILING)
-    doubtful = [name_of(one.metric) for one in result.named("doubtful")]
     sections = _render(
-        "sections.html",
-        alarms=[("doubtful", f"Nothing is claimed about {names(doubtful)}.")] if doubtful else [],
+        "suite.html",
+        doubtful=[one.metric for one in result.named("doubtful")],
         compare=_suite_chart(result),
-        arms={
-            "title": "All metrics",
-            "rows": [[row[i] for i in shown] for row in (titles, *rows)],
-            "note": "Medians are shown; nothing is claimed about one arm alone. The ratio is the median over "
-            f"rounds of an arm's reading divided by that of {reference} in its round (a signed difference where "
-            "readings are not positive), with limits that hold for all metrics at once, error probability "
-            f"{sure}. Up to is the largest share of bad runs under which the standing is certified, for all "
-            "metrics at once.",
-        }
-        if rows
-        else None,
+        rows=suite_rows(result),
+        reference=name_of(result.suite.reference),
+        error=result.suite.problem.error,
     )
     found = Parts(words.suite_headline(result), words.suite_summary(result, "command"), sections, {})
     return _assemble(found, suite_document(result, runs))
+
+
+def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
+    shown = [one for one in suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf]
+    drawn = {one: Span(one.low, one.observed, one.high) for one in shown[:_MAX_ROWS]}
+    if not drawn:
+        return None
+    window, tolerance = _ratio_window(list(drawn.values())), result.suite.problem.tolerance
+    much = tolerance.amount if tolerance.relative else 0.0
+    rows = []
+    for one, ends in drawn.items():
+        low, high = (1.0, 1 + much) if one.goal == "min" else (1 / (1 + much), 1.0)
+        bar = _span_bar(ends, window, (svg.at(low, window), svg.at(high, window)))
+        rows.append(_chart_row(words.metric_name(result, one), bar, apart_cell(one), one.standing))
+    return {
+        "rows": rows,
+        "ticks": svg.ticks(window, sign="x"),
+        "tolerated": amount(tolerance) if much else "",
+        "left": len(result.compared) - len(drawn),
+        "most": _MAX_ROWS,
+    }
 
 
 def save_suite(result: SuiteResult, path: "str | PathLike[str]") -> None:
@@ -688,40 +424,9 @@ def save_suite(result: SuiteResult, path: "str | PathLike[str]") -> None:
 
 def ledger_page(account: Account, name: str) -> str:
     """Return a ledger as one self-contained page: levels and evidence over gates, drawn and in a table."""
-    chart = None
-    if account.gates:
-        closed = [None if gate.verdict == "open" else gate.log_evidence for gate in account.gates]
-        graph = svg.gates([gate.log_bar for gate in account.gates], closed, "Evidence of each gate, and its bar")
-        rows = ledger_rows(account)
-        chart = {"graph": graph, "drawn": Markup(graph.drawn), "ruler": _ruler(graph.across), "rows": rows}
-    sections = _render("sections.html", ledger=chart)
+    closed = [None if gate.verdict == "open" else gate.log_evidence for gate in account.gates]
+    graph = svg.gates([gate.log_bar for gate in account.gates], closed) if closed else None
+    sections = _render("ledger.html", graph=graph, rows=ledger_rows(account))
     summary = "\n".join(words.ledger(account)[1:])  # the first line is the title
     found = Parts(f"{name}: {words.ledger_headline(account)}", summary, sections, {})
     return _assemble(found, ledger_document(account))
-
-
-def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
-    drawn = [one for one in suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf][
-        :_MAX_ROWS
-    ]
-    if not drawn:
-        return None
-    shown = [Span(one.low, one.observed, one.high) for one in drawn]
-    window, tolerance = _ratio_window(shown), result.suite.problem.tolerance
-    much = tolerance.amount if tolerance.relative else 0.0
-    rows = []
-    for one, ends in zip(drawn, shown, strict=True):
-        shade = (1.0, 1 + much) if one.goal == "min" else (1 / (1 + much), 1.0)
-        name = words.metric_name(result, one)
-        picture = _span_bar(ends, window, name, (svg.at(shade[0], window), svg.at(shade[1], window)))
-        rows.append(_ChartRow(name_of(name), picture, apart_cell(one), one.standing))
-    left = len(result.compared) - len(drawn)
-    some = f" {count(left)} without a ratio, or after the first {_MAX_ROWS}, are in the table." if left else ""
-    band = f"Shaded: worse by no more than {amount(tolerance)}." if much else "Shaded: equal."
-    reference = name_of(result.suite.reference)
-    return {
-        "title": f"Runs compared with {reference}",
-        "rows": rows,
-        "ruler": _ruler(svg.ticks(window, sign="x")),
-        "note": f"The reading divided by that of {reference} in the same round, with limits. {band}{some}",
-    }

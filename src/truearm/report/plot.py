@@ -9,7 +9,7 @@ import numpy as np
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.report.numbers import name_of, percent, target_name
-from truearm.report.picture import span
+from truearm.report.svg import window_of
 from truearm.report.words import assuming, standing
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def draw(result: Result, ax: "Axes | None" = None) -> "Axes":
         Where to draw; new Axes by default.
     """
     ax = cast("Axes", _matplotlib("pyplot").subplots()[1]) if ax is None else ax
-    window = span([x for arm in result.arms if arm.n for x in (arm.observed, arm.low, arm.high)])
+    window = window_of([x for arm in result.arms if arm.n for x in (arm.observed, arm.low, arm.high)])
     for i, arm in enumerate(result.arms):
         if not arm.n or arm.low > arm.high:
             continue

@@ -1,24 +1,29 @@
-"""Pictures as SVG: scalable shapes, with their labels as text of the page so that these never stretch.
+"""What pictures show, as places and paths of SVG; the markup is in `templates/macros.html`.
 
-Every shape is drawn on a board 1000 units wide and stretched to the page; strokes keep their width.
+Every shape is drawn on a board 1000 units wide and stretched to the page; strokes keep their width. Labels are
+text of the page, so that these never stretch.
 """
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from truearm.claims.alarms import FAR
+from truearm.evidence.intervals import moments
 from truearm.problem import Interval
-from truearm.report.numbers import name_of, number
-from truearm.report.picture import Strip
+from truearm.report.numbers import number
 
 WIDTH = 1000
-_BAR, _STRIP, _GRAPH = 24, 60, 400  # heights of the boards
-_MARGIN = 30  # on both sides of a strip, for readings off the chart
+_GRAPH = 400  # height of a graph
+MARGIN = 30  # on both sides of a strip, for readings off the chart
+_VIEW = 5 * 1.4826  # MADs around a median that readings are drawn in: five robust standard deviations
+_MAX_FAR = 60  # readings drawn of those far from the median
 _TICKS = 5  # of an axis, about
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+Floats = NDArray[np.float64]
 
 
 class Tick(NamedTuple):
@@ -27,10 +32,16 @@ class Tick(NamedTuple):
     place: float
     label: str
 
-    @property
-    def edge(self) -> str:
-        """The class of a label near an end."""
-        return "start" if self.place < 0.04 else "end" if self.place > 0.96 else ""
+
+def window_of(values: Sequence[float]) -> Interval:
+    """Return a stretch that holds all finite values, with some room on both sides."""
+    finite = [x for x in values if math.isfinite(x)]
+    if not finite:
+        return Interval(0.0, 1.0)
+    low, high = min(finite), max(finite)
+    room = (high / 2 - low / 2) / 10 or abs(low) / 10 or 1.0  # halves, so that huge readings do not overflow
+    huge = math.nextafter(math.inf, 0.0)
+    return Interval(max(low - room, -huge), min(high + room, huge))
 
 
 def at(x: float, window: Interval) -> float:
@@ -55,77 +66,99 @@ def ticks(window: Interval, size: float = 1.0, sign: str = "") -> list[Tick]:
     return [Tick(at(x, window) / WIDTH, f"{number(x, step)}{sign}") for x in values if low <= x <= high]
 
 
-def _board(kind: str, height: int, label: str, shapes: str) -> str:
-    return (
-        f'<svg class="{kind}" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(name_of(label))}">{shapes}</svg>'
-    )
+class Bar(NamedTuple):
+    """An interval as places on a board: a line, and the observed value as a tick, None if off the board."""
+
+    low: float
+    high: float
+    observed: float | None
+    core: tuple[float, float] | None = None
+    """What contamination alone leaves open."""
+    shade: tuple[float, float] | None = None
+    """A range behind it: equal, or tolerated."""
 
 
 def bar(
     ends: tuple[float, float],
     observed: float,
-    label: str,
-    *,
     core: tuple[float, float] | None = None,
     shade: tuple[float, float] | None = None,
-) -> str:
-    """Return an interval: a line, contamination's part as a bar, the observed value as a tick.
+) -> Bar:
+    """Return a bar, cut off at the ends of the board."""
 
-    All are places on the board.
+    def cut(low: float, high: float) -> tuple[float, float]:
+        return min(max(low, 0), WIDTH), min(max(high, 0), WIDTH)
 
-    Parameters
-    ----------
-    core
-        What contamination alone leaves open.
-    shade
-        A range behind it: equal, or tolerated.
+    tick = observed if 0 <= observed <= WIDTH else None
+    return Bar(*cut(*ends), tick, core and cut(*core), shade and cut(shade[0] - 2, shade[1] + 2))
+
+
+class Strip(NamedTuple):
+    """The readings of an arm in order of pull, NaN for those missing or pending."""
+
+    values: Floats
+    pending: int
+    far: NDArray[np.bool_]
+    """Which lie more than ten robust standard deviations from the median."""
+    view: Interval
+    """Five robust standard deviations around the median, no wider than the readings."""
+
+    @classmethod
+    def of(cls, tape: Sequence[float | None] | Floats) -> "Strip":
+        """Return the strip of a tape."""
+        pending = 0 if isinstance(tape, np.ndarray) else sum(value is None for value in tape)
+        values = np.array(tape, dtype=np.float64)  # None becomes NaN
+        center, mad, _ = moments(values)
+        with np.errstate(invalid="ignore", over="ignore"):
+            far = np.abs(values - center) > (FAR * mad if mad > 0 else math.inf)
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (math.nan, math.nan)
+        if math.isfinite(center) and 0 < mad < math.inf:
+            low, high = max(low, center - _VIEW * mad), min(high, center + _VIEW * mad)
+        return cls(values, pending, far, Interval(low, high))
+
+    def off_chart(self, window: Interval) -> int:
+        """Return how many readings a window does not show."""
+        return int(np.count_nonzero((self.values < window.low) | (self.values > window.high)))
+
+
+def strip_paths(strip: Strip, window: Interval, most: int) -> tuple[str, str]:
+    """Return at most about `most` readings as paths, the first pull on top: the near ones, and those far away.
+
+    What is off the chart is in the margins.
     """
-    low, high = (min(max(x, 0), WIDTH) for x in ends)
-    shapes = []
-    if shade is not None:
-        left, right = (min(max(x, 0), WIDTH) for x in shade)
-        wide = right - left + 4
-        shapes.append(f'<rect class="outside" x="{left - 2:.1f}" width="{wide:.1f}" y="0" height="{_BAR}"/>')
-    if core is not None:
-        first, last = (min(max(x, 0), WIDTH) for x in core)
-        shapes.append(f'<rect class="core" x="{first}" width="{max(0, last - first)}" y="5" height="14"/>')
-    shapes.append(f'<rect class="sampling" x="{low}" width="{max(0, high - low):.1f}" y="10.5" height="3"/>')
-    shapes.append(
-        '<path class="beyond low" d="M12 4L2 12L12 20"/><path class="beyond high" d="M988 4L998 12L988 20"/>'
-    )
-    if 0 <= observed <= WIDTH:
-        shapes.append(f'<line class="observed" x1="{observed}" x2="{observed}" y1="1" y2="23"/>')
-    return _board("bar", _BAR, label, "".join(shapes))
-
-
-def strip(found: Strip, window: Interval, label: str) -> str:
-    """Return some of an arm's readings, the first pull on top; those off the chart are in the shaded margins."""
-    inner = WIDTH - 2 * _MARGIN
+    values, n, inner = strip.values, strip.values.size, WIDTH - 2 * MARGIN
     with np.errstate(invalid="ignore", over="ignore"):
-        share = (found.values / 2 - window.low / 2) / (window.high / 2 - window.low / 2)
-    places = np.where(share < 0, _MARGIN / 2, np.where(share > 1, WIDTH - _MARGIN / 2, _MARGIN + inner * share))
-    heights = 4 + 52 * found.places
-    marks = [
-        "".join(f"M{x:.0f} {y:.0f}{shape}" for x, y in zip(places[kind], heights[kind], strict=True))
-        for kind, shape in ((~found.far, "h0"), (found.far, "v5"))
-    ]
-    margins = "".join(
-        f'<rect class="outside" x="{x}" y="0" width="{_MARGIN}" height="{_STRIP}"/>' for x in (0, WIDTH - _MARGIN)
-    )
-    shapes = f'<path class="dots" d="{marks[0]}"/><path class="far" d="{marks[1]}"/>'
-    return _board("strip", _STRIP, label, margins + shapes)
+        share = (values / 2 - window.low / 2) / (window.high / 2 - window.low / 2)
+    x = np.where(share < 0, MARGIN / 2, np.where(share > 1, WIDTH - MARGIN / 2, MARGIN + inner * share))
+    y = 4 + 52 * np.arange(n) / max(1, n - 1)
+    few = max(10, min(_MAX_FAR, most // 4))  # of those far away, which the even spacing would mostly skip
+    drawn = np.union1d(_evenly(np.flatnonzero(~np.isnan(values)), most), _evenly(np.flatnonzero(strip.far), few))
+
+    def path(places: NDArray[np.intp], mark: str) -> str:
+        return "".join(f"M{x[i]:.0f} {y[i]:.0f}{mark}" for i in places)
+
+    return path(drawn[~strip.far[drawn]], "h0"), path(drawn[strip.far[drawn]], "v5")
+
+
+def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    if places.size <= most:
+        return places
+    return places[np.linspace(0, places.size - 1, most).astype(np.intp)]
 
 
 class Graph(NamedTuple):
-    """A picture, and the labels of its axes."""
+    """What gates needed and reached: paths, and the labels of both axes."""
 
-    drawn: str
+    rules: str
+    needed: str
+    dots: list[tuple[str, bool]]
+    """Where the evidence of a gate is, and whether it is less than it needed."""
     across: list[Tick]
     up: list[Tick]
 
 
-def gates(bars: Sequence[float], found: Sequence[float | None], label: str) -> Graph:
+def gates(bars: Sequence[float], found: Sequence[float | None]) -> Graph:
     """Return what every gate of a ledger needed, as steps, and a dot for the log-evidence it closed with."""
     known = [value for value in found if value is not None]
     tens, top = math.log(10), 1.25 * max(bars)
@@ -137,16 +170,13 @@ def gates(bars: Sequence[float], found: Sequence[float | None], label: str) -> G
         return round(_GRAPH * (1 - min(max(share, 0.0), 1.0)), 1)
 
     heights = _power_ticks(window)
-    rules = "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in heights)
-    steps = "".join(f"M{i * wide:.1f} {y(bar)}h{wide:.1f}" for i, bar in enumerate(bars))
-    closed = [(i, value) for i, value in enumerate(found) if value is not None]
-    dots = (
-        f'<path class="gate{" missed" * (value < bars[i])}" d="M{(i + 0.5) * wide:.1f} {y(value)}h0"/>'
-        for i, value in closed
+    return Graph(
+        "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in heights),
+        "".join(f"M{i * wide:.1f} {y(bar)}h{wide:.1f}" for i, bar in enumerate(bars)),
+        [(f"M{(i + 0.5) * wide:.1f} {y(x)}h0", x < bars[i]) for i, x in enumerate(found) if x is not None],
+        [Tick((i + 0.5) / len(bars), number(i + 1)) for i in range(0, len(bars), -(-len(bars) // 10))],
+        heights,
     )
-    frame = f'<path class="frame" d="M0 0H{WIDTH}V{_GRAPH}H0Z{rules}"/><path class="needed" d="{steps}"/>'
-    across = [Tick((i + 0.5) / len(bars), number(i + 1)) for i in range(0, len(bars), -(-len(bars) // 10))]
-    return Graph(_board("graph", _GRAPH, label, frame + "".join(dots)), across, heights)
 
 
 def _power_ticks(window: Interval) -> list[Tick]:
@@ -160,13 +190,3 @@ def _power_ticks(window: Interval) -> list[Tick]:
 def power(p: int) -> str:
     """Return a power of ten, small ones as a number."""
     return number(10.0**p) if -3 <= p <= 3 else f"10{str(p).translate(_POWERS)}"
-
-
-def axis(marks: Sequence[Tick]) -> str:
-    """Return the labels below a board; every second one is hidden on a narrow page."""
-    spans = (
-        f'<span class="{" ".join(filter(None, (t.edge, "minor" * ((len(marks) - i) % 2 == 0))))}" '
-        f'style="left:{100 * t.place:.1f}%">{escape(t.label)}</span>'
-        for i, t in enumerate(marks)
-    )
-    return f'<div class="ticks" aria-hidden="true">{"".join(spans)}</div>'

@@ -39,22 +39,22 @@ _UNBOUNDED = 10_000  # columns: no table is wider
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
 
-class Row(NamedTuple):
-    """One arm of a race in a table, every cell as text."""
-
-    arm: str
-    runs: str
-    quantile: str
-    interval: str
-    mad: str
-    ratio: str
-    standing: str
+Rows = list[tuple[str, ...]]
+"""The titles of columns, then a row of cells each."""
 
 
-def arm_rows(
-    result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censored: float | None = None
-) -> list[Row]:
-    """Return the heading and a row for each arm; of an analysis the best first, with MADs.
+def _titled(rows: Sequence[Sequence[str]]) -> Rows:
+    """Return rows without the columns that have no title."""
+    return [tuple(cell for cell, title in zip(row, rows[0], strict=True) if title) for row in rows]
+
+
+def shown_order(result: Result) -> tuple[str, ...]:
+    """Return the arms in the order of tables: those of an analysis the best first."""
+    return result.ranking if isinstance(result, Analysis) else result.problem.arms
+
+
+def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censored: float | None = None) -> Rows:
+    """Return a row for each arm; of an analysis with MADs.
 
     Parameters
     ----------
@@ -64,34 +64,32 @@ def arm_rows(
         What a pull that timed out counts as; None if none could.
     """
     problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
-    name, analyzed = column_name(problem), isinstance(result, Analysis)
-    true = "" if problem.rounds else unit.title(f"true {name}")  # rounds claim nothing about one arm
-    ratio = ("ratio per round" if problem.rounds else "ratio") * (several and bool(found))
-    mad = unit.title("MAD") * analyzed
-    heading = Row(voice.arm, f"{voice.reading}s", unit.title(name), true, mad, ratio, "standing" * several)
-    by_arm = {ratio.arm: ratio for ratio in found}
+    name, ratio = column_name(problem), "ratio per round" if problem.rounds else "ratio"
+    titles = (
+        voice.arm,
+        f"{voice.reading}s",
+        unit.title(name),
+        "" if problem.rounds else unit.title(f"true {name}"),  # rounds claim nothing about one arm
+        unit.title("MAD") * isinstance(result, Analysis),
+        ratio * (several and bool(found)),
+        "standing" * several,
+    )
+    arms, by_arm = {arm.name: arm for arm in result.arms}, {ratio.arm: ratio for ratio in found}
     references = {ratio.reference for ratio in found}
 
-    def row(arm: Arm) -> Row:
+    def row(arm: Arm) -> tuple[str, ...]:
         own = by_arm.get(arm.name)
-        return Row(
+        return (
             name_of(arm.name),
             count(arm.n),
-            quantile_cell(arm.observed, result, unit, censored),
+            "time-out" if arm.observed == censored else value(arm.observed, problem, ON_TERMINALS, unit),
             interval(arm.low, arm.high, problem, ON_TERMINALS, unit),
             number(arm.mad / unit.size, signs=ON_TERMINALS),
             "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
             standing(result, arm.name, by=True),
         )
 
-    arms = {arm.name: arm for arm in result.arms}
-    order = result.ranking if isinstance(result, Analysis) else tuple(arms)
-    return [heading, *(row(arms[name]) for name in order)]
-
-
-def quantile_cell(x: float, result: Result, unit: Unit = PLAIN_UNIT, censored: float | None = None) -> str:
-    """Return an observed value; one at which pulls timed out is called so."""
-    return "time-out" if x == censored else value(x, result.problem, ON_TERMINALS, unit)
+    return _titled([titles, *(row(arms[name]) for name in shown_order(result))])
 
 
 def ratio_cell(result: Result, ratio: Ratio) -> str:
@@ -119,9 +117,7 @@ def is_bounded(result: Result, ratio: Ratio) -> bool:
     return known and not (places == {"best", "excluded"} and ratio.low <= 1 <= ratio.high)
 
 
-def statistics_rows(
-    result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()
-) -> list[tuple[str, ...]]:
+def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
     """Return mean, deviation, MAD and range of each arm, and user and system time where measured.
 
     They describe the readings and claim nothing; a mean with a time-out in it is left out.
@@ -153,13 +149,13 @@ def statistics_rows(
     return [heading, *map(row, result.arms)]
 
 
-def control_rows(result: Result) -> list[tuple[str, ...]]:
+def control_rows(result: Result) -> Rows:
     """Return how every arm compares with the control; nothing if that was not asked."""
     if result.control is None:
         return []
     control = name_of(result.control.arm)
     said = {"better": "better than", "not better": "not better than", "open": "open against"}
-    heading = ("arm", "standing", "evidence", *(f"up to ({a.value})" for a in Adversary))
+    titles = ("arm", "standing", "evidence", *(f"up to ({a.value})" for a in Adversary))
     rows = (
         (
             name_of(variant.arm),
@@ -169,10 +165,10 @@ def control_rows(result: Result) -> list[tuple[str, ...]]:
         )
         for variant in result.control.variants
     )
-    return [heading, *rows]
+    return [titles, *rows]
 
 
-def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
+def tier_rows(found: Analysis) -> Rows:
     """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked."""
     if found.tiers is None:
         return []
@@ -184,12 +180,13 @@ def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
         claim = below.get(place.arm)
         worse = "-" if claim is None else name_of(claim.worse)
         up_to = None if claim is None or claim.breakdown is None else getattr(claim.breakdown, adversary)
-        return name_of(place.arm), tier[place.arm], place_cell(place), worse, point_cell(up_to)
+        places = f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}"
+        return name_of(place.arm), tier[place.arm], places, worse, point_cell(up_to)
 
     return [("arm", "tier", "place", "better than", "up to bad readings"), *map(row, found.tiers.places)]
 
 
-def ledger_rows(account: Account) -> list[tuple[str, ...]]:
+def ledger_rows(account: Account) -> Rows:
     """Return every gate of a ledger."""
     heading = ("candidate", "gate", "base", "needs", "evidence", "readings", "verdict")
     rows = (
@@ -207,17 +204,12 @@ def ledger_rows(account: Account) -> list[tuple[str, ...]]:
     return [heading, *rows]
 
 
-def place_cell(place: Place) -> str:
-    """Return the places that an arm may have."""
-    return f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}"
-
-
 def point_cell(point: float | None) -> str:
     """Return a breakdown point, rounded down."""
     return "-" if point is None else percent(point, ROUND_FLOOR, 2)
 
 
-def suite_rows(result: SuiteResult) -> list[tuple[str, ...]]:
+def suite_rows(result: SuiteResult) -> Rows:
     """Return the heading and a row for each metric and arm, the most important first."""
     single = len(result.suite.others) == 1
     reference = name_of(result.suite.reference)
@@ -229,7 +221,7 @@ def suite_rows(result: SuiteResult) -> list[tuple[str, ...]]:
         point = point_cell(suite_point(result, one))
         return (name_of(one.metric), name_of(one.arm), *medians, apart_cell(one), one.standing, point)
 
-    return [heading, *map(row, suite_order(result))]
+    return _titled([heading, *map(row, suite_order(result))])
 
 
 def suite_order(result: SuiteResult) -> list[Compared]:
@@ -261,7 +253,7 @@ def apart_cell(one: Compared) -> str:
 # Tables
 
 
-def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bool = True) -> str:
+def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
     """Return rows as aligned text: names to the left, numbers to the right.
 
     Parameters
@@ -275,7 +267,6 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
     from rich.table import Table
     from rich.text import Text
 
-    lines = _without_empty(lines)
     for spare in _SPARE:
         place = lines[0].index(spare) if spare in lines[0] else None
         if width is not None and place is not None and _width(lines) > width:
@@ -299,24 +290,17 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
     return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
 
 
-def _width(lines: Sequence[Sequence[str]]) -> int:
+def _width(lines: Rows) -> int:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return min(widths[0], _MIN_NAME) + sum(widths[1:]) + 2 * len(widths) - 2
 
 
-def _without_empty(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return rows without the columns that have no title."""
-    kept = [i for i, title in enumerate(lines[0]) if title]
-    return [tuple(line[i] for i in kept) for line in lines]
-
-
-def markdown(lines: Sequence[Sequence[str]], text: str = "") -> str:
+def markdown(lines: Rows, text: str = "") -> str:
     r"""Return rows as a Markdown table, after a paragraph if there is one."""
-    heading, *body = _without_empty([lines[0], *((_code(line[0]), *line[1:]) for line in lines[1:])])
-    rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
-    drawn = [f"| {' | '.join(cells)} |" for cells in (heading, *body)]
-    above = [escape_markdown(line) for line in text.split("\n")]
-    return "\n".join([*(["  \n".join(above), ""] if text else []), drawn[0], rule, *drawn[1:]])
+    titles, *body = (f"| {' | '.join(cells)} |" for cells in lines[:1] + [(_code(x), *y) for x, *y in lines[1:]])
+    rule = f"|:---|{'---:|' * (len(lines[0]) - 2)}:---|"
+    above = ["  \n".join(map(escape_markdown, text.split("\n"))), ""] if text else []
+    return "\n".join([*above, titles, rule, *body])
 
 
 def _code(name: str) -> str:
