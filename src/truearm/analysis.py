@@ -22,8 +22,7 @@ from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status
 from truearm.claims.certify import certify, check_control, check_ordered, check_support, control_claims, tiers_of
 from truearm.claims.result import Analysis, Contest, Result
 from truearm.data.cells import Form
-from truearm.data.columns import Columns
-from truearm.data.dataset import Dataset
+from truearm.data.columns import Columns, Dataset
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of

@@ -20,7 +20,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Result, check_schema
 from truearm.claims.suites import Runs, Suite, judge_suite
 from truearm.commands.measure import runs_of
-from truearm.data.dataset import Dataset
+from truearm.data.columns import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings

@@ -12,7 +12,7 @@ import pytest
 
 import truearm as ta
 from reference import count_tapes
-from truearm.data import engines, relations
+from truearm.data import engines, tables
 from truearm.errors import InvalidArgument
 
 pytestmark = [pytest.mark.usefixtures("counting"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -50,8 +50,8 @@ def decided(found):
 @pytest.fixture
 def counting(monkeypatch):
     monkeypatch.setattr(engines, "MAX_ROWS", 500)
-    monkeypatch.setattr(relations, "REDUCED_ROWS", 500)
-    monkeypatch.setattr(relations, "PART_ROWS", 900)
+    monkeypatch.setattr(tables, "REDUCED_ROWS", 500)
+    monkeypatch.setattr(tables, "PART_ROWS", 900)
 
 
 ASKED = [

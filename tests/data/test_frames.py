@@ -276,7 +276,7 @@ OWN_ROWS = {"site": ["A", "B"], "ms": [1.0, 2.0]}
         ({"A": ["oops"], "B": [1.0]}, {}, "row 1 of column 'A' must be a number, but got 'oops'"),
         ({"A": [1, 10**400]}, {}, "row 2 of column 'A' is beyond the largest number"),
         ({"A": ["x" * 10_000]}, {}, "^.{1,200}$"),
-        (pl.DataFrame({"site": ["A"], "ms": [NOON]}), BY, "column 'ms' holds dates or times .*; convert them"),
+        (pl.DataFrame({"site": ["A"], "ms": [NOON]}), BY, "row 1 of column 'ms' is a date, .*; convert it"),
         ({1: [1.0], "1": [2.0]}, {}, TWICE),
         (pd.DataFrame([[1.0, 2.0]], columns=["1", "1"]), {}, TWICE),
         (pa.table([[1.0], [2.0]], names=["1", "1"]), {}, TWICE),

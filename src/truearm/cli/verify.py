@@ -13,8 +13,7 @@ from truearm.claims.plain import from_plain
 from truearm.cli import options
 from truearm.cli.screen import Screen
 from truearm.data.cells import Form
-from truearm.data.columns import Columns
-from truearm.data.dataset import Dataset
+from truearm.data.columns import Columns, Dataset
 from truearm.data.importers import distinct_keys
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, VerificationError

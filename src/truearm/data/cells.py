@@ -4,6 +4,7 @@ A cell that is not a number is never read as another one: `1e400` is not infinit
 stand before three digits.
 """
 
+import datetime
 import math
 import re
 from collections.abc import Iterable
@@ -11,7 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from truearm.errors import InvalidArgument
+from truearm.problem import as_number
 
 KINDS = {
     **dict.fromkeys((".csv",), "csv"),
@@ -30,6 +34,7 @@ _BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide b
 )
 _NARROW = "\u00a0\u202f\u2009"  # blanks that stand between thousands, too
 _NUMERIC = re.compile(r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(.*\)")
+_DATES = (datetime.date, datetime.time, np.datetime64)
 _SHOWN = 60  # characters of a cell in a message
 
 
@@ -157,19 +162,40 @@ def show(cell: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def as_float(cell: object) -> float | None:
+    """Return the number in a cell that is not text, NaN if it is missing, None if it is not a number."""
+    if cell is None or type(cell).__name__ == "NAType":  # pandas.NA
+        return math.nan
+    if isinstance(cell, _DATES) or np.ndim(cell):  # type: ignore[arg-type]
+        return None
+    try:
+        return as_number("cell", cell, "", boolean=True)
+    except InvalidArgument:
+        return None
+
+
 def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
     """Return the error for a cell that is not a number, with what would read it, if that is safe."""
-    where = f"row {row} of column {column!r}"
-    if isinstance(cell, str) and (safe := _remedy(cell.strip())):
-        return InvalidArgument(f"{where} is {show(cell)}, which is not a plain number; use {safe}", "value")
-    if isinstance(cell, str) and re.fullmatch(r"\d{4}-\d\d-\d\d.*", cell.strip()):
-        return InvalidArgument(f"{where} is a date, {show(cell)}; convert it to a number", "value")
+    where, text = f"row {row} of column {column!r}", cell.strip() if isinstance(cell, str) else ""
+    if safe := _remedy(text):
+        msg = f"{where} is {show(cell)}, which is not a plain number; use {safe}"
+    elif isinstance(cell, _DATES) or re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+        msg = f"{where} is a date, {show(str(cell))}; convert it to a number"
+    elif isinstance(cell, int):
+        msg = f"{where} is beyond the largest number, 1.8e308; use inf for what is beyond all numbers"
+    elif is_number(text):
+        msg = f"{where} is the text {show(cell)}; convert the column to numbers first"
+    else:
+        msg = f"{where} must be a number, but got {show(cell)}; correct it, or use unreadable='missing' to count "
+        msg += "such cells as missing"
+    return InvalidArgument(msg, "value")
+
+
+def is_number(text: str) -> bool:
+    """Return True if Python reads text as a finite number."""
     with suppress(ValueError):
-        if isinstance(cell, str) and "_" not in cell and math.isfinite(float(cell)):
-            msg = f"{where} is the text {show(cell)}; convert the column to numbers first"
-            return InvalidArgument(msg, "value")
-    msg = f"{where} must be a number, but got {show(cell)}; correct it, or use unreadable='missing' to count such "
-    return InvalidArgument(f"{msg}cells as missing", "value")
+        return "_" not in text and math.isfinite(float(text))
+    return False
 
 
 def _remedy(cell: str) -> str | None:

@@ -1,13 +1,25 @@
-"""Which column plays which part, and the mistakes that can be made with columns."""
+"""Which column plays which part, how rows become the readings of each arm, and mistakes with columns."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter as Occurrences
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.units import looks_like_unit
+from truearm.evidence.units import Reduction, Suspect, Units, by_unit, looks_like_unit
+
+if TYPE_CHECKING:
+    from truearm.data.engines import Counter
+    from truearm.evidence.counts import Counts
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 MAX_ARMS = 10_000  # a column with more names is an id
 _COUNTERS = re.compile(
@@ -64,7 +76,7 @@ class Columns(NamedTuple):
         if self.arm is None and self.order not in (None, "rows"):
             msg = f"order={self.order!r} needs a long table; name its columns too: arm='...', value='...'"
             raise InvalidArgument(msg, "order", self.order)
-        for (name, column), (other, same) in _pairs(list(self.named.items())):
+        for (name, column), (other, same) in combinations(self.named.items(), 2):
             if column == same and {name, other} != {"unit", "order"}:
                 part = {"arm": "the arms", "value": "the readings"}.get(name, f"the {name}")
                 msg = f"{other}={column!r} is the column of {part}; name another one"
@@ -98,17 +110,165 @@ NO_COLUMNS = Columns()
 _ROWS = (("order", "rows"), ("round", "rows"))
 
 
-def _pairs(items: Sequence[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], tuple[str, str]]]:
-    return ((one, other) for i, one in enumerate(items) for other in items[i + 1 :])
+class Dataset(NamedTuple):
+    """Readings by arm, and what is known about how they were made.
+
+    Arms keep the order in which they first appear, readings the order of their rows or that of a column.
+    """
+
+    tapes: dict[str, Floats]
+    """Per arm one number per reading, or per unit or round if there is one; NaN where one is missing."""
+    ordered: bool = False
+    """Whether each tape is in order of pull; else its order says nothing."""
+    units: Units | None = None
+    """What was reduced to one reading each; None if every row is a reading."""
+    suspects: tuple[Suspect, ...] = ()
+    """Columns named like a unit that was not declared."""
+    timed: bool = False
+    """Whether less is better, because the readings are times or those of a race that said so."""
+    unit: str = ""
+    """"s" if the readings are known to be seconds."""
+    options: Mapping[str, Any] = {}
+    """Options of the problem that the data bring along: an export of a race says what was compared."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know about the data, one sentence each."""
+    counter: "Counter | None" = None
+    """Instead of tapes, where readings are counted by the engine that has them."""
+    counted: "Counts | None" = None
+    """The same, for counts that are complete."""
+
+    @property
+    def counts(self) -> "Counts | None":
+        """How many readings of each arm are in each bucket, if they are counted."""
+        return self.counted if self.counter is None else self.counter.counts
+
+    def align(self) -> "Dataset":
+        """Return tapes of one length, so that place r of each is round r."""
+        rounds = max((tape.size for tape in self.tapes.values()), default=0)
+        tapes = {
+            name: np.concatenate((tape, np.full(rounds - tape.size, np.nan))) for name, tape in self.tapes.items()
+        }
+        return self._replace(tapes=tapes, ordered=False)
+
+
+class Rows(NamedTuple):
+    """The rows of a long table."""
+
+    names: list[str]
+    """The names of the arms."""
+    arms: NDArray[Any]
+    """Which of them each row is of."""
+    values: Floats
+    groups: Codes | None = None
+    """Which unit or round each row is of, numbered in order of first appearance."""
+    order: NDArray[Any] | None = None
+    """What rows are put in order by."""
+
+
+def assemble(
+    rows: Rows, columns: Columns, reduction: Reduction, heads: Mapping[str, Codes] | None = None
+) -> Dataset:
+    """Return the readings of each arm from rows; those of one unit become one (extensions 2).
+
+    Parameters
+    ----------
+    heads
+        For columns named like a unit, codes of their first rows, negative where a cell is empty.
+    """
+    places = _places(rows)
+    suspects = tuple(_suspect(column, codes, rows) for column, codes in (heads or {}).items())
+    data = Dataset({}, columns.order is not None, suspects=suspects, notes=similar_names(places))
+    if rows.groups is None or columns.group is None:
+        return data._replace(tapes={name: rows.values[at] for name, at in places.items()})
+    groups = rows.groups
+    tapes = {name: by_unit(rows.values[at], groups[at], **reduction._asdict())[0] for name, at in places.items()}
+    units = Units(
+        columns.group,
+        {name: at.size for name, at in places.items()},
+        {name: tape.size for name, tape in tapes.items()},
+        _count_shared(rows.arms, groups),
+    )
+    check_several(units, columns.group_kind)
+    if columns.round is not None:
+        for name, at in places.items():
+            found, first = np.unique(groups[at], return_index=True)
+            tape = np.full(groups.max(initial=-1) + 1, np.nan)
+            tape[found[np.argsort(first)]] = tapes[name]  # `by_unit` returns units in order of first appearance
+            tapes[name] = tape
+    return data._replace(tapes=tapes, units=units)
+
+
+def assemble_wide(
+    tapes: dict[str, Floats], groups: Codes | None, columns: Columns, reduction: Reduction, *, is_padded: bool
+) -> Dataset:
+    """Return the readings of a table with one column per arm, and perhaps one for a unit or a round.
+
+    Parameters
+    ----------
+    is_padded
+        Whether columns were rows, so that empty cells at the end of one say only that it is shorter.
+    """
+    for name, tape in tapes.items():
+        counts = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
+        if is_padded and counts and len(tapes) > 1 and is_counter(name):
+            msg = (
+                f"column {name!r} counts the rows, so it is not an arm; remove it, or use round={name!r} if arms "
+            )
+            raise InvalidArgument(f"{msg}were measured side by side in it", "round")
+    if groups is not None and tapes:
+        for name, tape in tapes.items():
+            if tape.size != groups.size:
+                lengths = f"{columns.group!r} has {groups.size} rows and {name!r} {tape.size}"
+                raise InvalidArgument(f"columns must have the same length, but {lengths}")
+        arms = np.repeat(np.arange(len(tapes)), groups.size)
+        values = np.concatenate(list(tapes.values()))
+        return assemble(Rows(list(tapes), arms, values, np.tile(groups, len(tapes))), columns, reduction)
+    if is_padded and columns.round is None:
+        tapes = {name: tape[: np.flatnonzero(~np.isnan(tape)).max(initial=-1) + 1] for name, tape in tapes.items()}
+    data = Dataset(tapes, columns.order is not None, notes=similar_names(tapes))
+    return data.align() if columns.round is not None else data
+
+
+def check_several(units: Units, kind: str) -> None:
+    """Raise if an arm has one unit only."""
+    for name, n in units.counts.items():
+        if n == 1:
+            several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
+            msg = (
+                f"arm {name!r} has one {kind} only: its {several} of a single {units.name!r}, and cannot tell how "
+                "one differs from another; every arm needs several, so measure more of them, or remove the arm"
+            )
+            raise InvalidArgument(msg, kind)
+
+
+def _places(rows: Rows) -> dict[str, Codes]:
+    """Return the rows of each arm in order, the arms as they first appear."""
+    along = np.argsort(rows.arms, kind="stable")
+    if rows.order is not None:
+        by_order = np.argsort(rows.order, kind="stable")
+        along = by_order[np.argsort(rows.arms[by_order], kind="stable")]
+    ends = np.cumsum(np.bincount(rows.arms, minlength=len(rows.names)))
+    parts = [(name, part) for name, part in zip(rows.names, np.split(along, ends[:-1]), strict=True) if part.size]
+    return dict(sorted(parts, key=lambda part: int(part[1].min())))
+
+
+def _count_shared(arms: NDArray[Any], groups: Codes) -> int:
+    """Return how many units have rows of more than one arm."""
+    total = int(groups.max(initial=0)) + 1
+    pairs = np.unique(arms.astype(np.int64) * total + groups)
+    return int(np.count_nonzero(np.bincount(pairs % total) > 1))
+
+
+def _suspect(column: str, codes: Codes, rows: Rows) -> Suspect:
+    filled, n = codes >= 0, codes.size
+    return Suspect(column, rows.values[:n][filled], rows.arms[:n][filled].astype(np.intp), codes[filled])
 
 
 def check_distinct(columns: Iterable[str], wanted: Collection[str] | None = None) -> None:
-    """Raise if two columns have one name, or of those wanted names that differ only in case."""
-    names = list(columns)
-    for name, times in Counter(names).items():
+    """Raise if two columns have one name; by default any two, else those wanted."""
+    for name, times in Occurrences(columns).items():
         if times > 1 and (wanted is None or name in wanted):
-            msg = f"{times} columns are named {name!r}; give each its own name"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"{times} columns are named {name!r}; give each its own name")
 
 
 def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:

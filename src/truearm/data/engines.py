@@ -15,8 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.data.columns import Columns, check_number_of_arms, similar_names
-from truearm.data.dataset import Dataset, Floats, Rows, assemble, check_several
+from truearm.data.columns import (
+    MAX_ARMS,
+    Columns,
+    Dataset,
+    Floats,
+    Rows,
+    assemble,
+    check_number_of_arms,
+    check_several,
+    similar_names,
+)
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
@@ -107,53 +116,44 @@ def _knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
     return bool(native.get_backend().has_operation(import_module("ibis.expr.operations").IsNan))
 
 
-def order_of_many(order: str) -> InvalidArgument:
-    """Return the error for an order of rows that are counted."""
-    msg = f"order={order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
-    return InvalidArgument(msg, "order", order)
-
-
-def load_lazy(table: Any, columns: Columns, reduction: Reduction) -> Dataset:  # noqa: ANN401 - a lazy narwhals frame
-    """Return the readings of more than `MAX_ROWS` rows: one per unit or round, or counts."""
-    import narwhals as nw
-
-    rows = prepare(table, columns)
-    missing = {"arm": columns.arm, "grp": columns.group, "ord": columns.order}
-    for name, column in missing.items():
-        if name in rows.collect_schema().names():
-            empty = int(fetch(rows.filter(nw.col(name).is_null()).select(n=nw.len()))["n"][0])
-            if empty:
-                msg = f"{empty:,} rows of column {column!r} are empty; fill them, or remove such rows"
-                raise InvalidArgument(msg)
-    if columns.group is not None:
-        return reduce_groups(rows, columns, reduction)
-    if columns.order is not None:
-        raise order_of_many(columns.order)
-    return Dataset({}, counter=Counter(rows))
-
-
-def reduce_groups(
-    rows: Any,  # noqa: ANN401 - a lazy narwhals frame
-    columns: Columns,
-    reduction: Reduction,
-    parts: Sequence[Any] = (),
-) -> Dataset:
-    """Return one reading per arm and unit or round, made by the engine.
+def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence[Any] = ()) -> Dataset:  # noqa: ANN401
+    """Return the readings of more than `MAX_ROWS` rows: one per unit or round, or counts.
 
     Parameters
     ----------
     rows
-        With the columns arm, value, grp, and ord if there is an order.
+        A lazy narwhals frame with the columns arm and value, and grp and ord if there are a group and an order.
     parts
         The same rows in parts that share no group: medians of all groups at once take much memory.
     """
+    import narwhals as nw
+
+    if columns.order is not None and columns.group is None:
+        msg = f"order={columns.order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
+        raise InvalidArgument(msg, "order", columns.order)
+    named = {"arm": columns.arm, "grp": columns.group, "ord": columns.order}
+    named = {name: column for name, column in named.items() if name in rows.collect_schema().names()}
+    holes = {f"no_{name}": nw.when(nw.col(name).is_null()).then(1).otherwise(0) for name in named}
+    arms = rows.with_columns(**holes).group_by("arm").agg(*(nw.col(name).sum() for name in holes))
+    found = fetch(arms.head(MAX_ARMS + 1))
+    for name, column in named.items():
+        empty = int(found[f"no_{name}"].sum())
+        if empty:
+            raise InvalidArgument(f"{empty:,} rows of column {column!r} are empty; fill them, or remove such rows")
+    check_number_of_arms(found["arm"].size, columns.arm)
+    if columns.group is not None:
+        return _reduce_groups(rows, columns, reduction, parts or [rows])
+    return Dataset({}, notes=similar_names(sorted(found["arm"].tolist())), counter=Counter(rows))
+
+
+def _reduce_groups(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence[Any]) -> Dataset:  # noqa: ANN401
+    """Return one reading per arm and unit or round, made by the engine."""
     import narwhals as nw
 
     kind, name = columns.group_kind, str(columns.group)
     pairs = rows.group_by("arm", "grp").agg(rows=nw.len())
     counts = fetch(pairs.group_by("arm").agg(n=nw.col("rows").sum(), units=nw.len()))
     arms, by_arm = counts["arm"].tolist(), np.argsort(counts["arm"])
-    check_number_of_arms(len(arms), columns.arm)
     total = int(counts["units"].sum())
     shared = pairs.group_by("grp").agg(arms=nw.len()).filter(nw.col("arms") > 1).select(n=nw.len())
     known = Units(
@@ -162,7 +162,7 @@ def reduce_groups(
         {arms[i]: int(counts["units"][i]) for i in by_arm},
         int(fetch(shared)["n"][0]),
     )
-    check_several(known, kind=kind)
+    check_several(known, kind)
     ordered = "ord" in rows.collect_schema().names()
     if total > MAX_GROUPS:
         if columns.round is not None or ordered:
@@ -171,7 +171,7 @@ def reduce_groups(
         units = _one_per_group(rows, reduction).select("arm", "value")
         return Dataset({}, units=known, notes=similar_names(arms), counter=Counter(units))
     wanted = ["arm", "value", *(["grp"] if columns.round is not None else []), *(["ord"] if ordered else [])]
-    fetched = [fetch(_one_per_group(part, reduction).select(*wanted)) for part in parts or (rows,)]
+    fetched = [fetch(_one_per_group(part, reduction).select(*wanted)) for part in parts]
     found = {name: np.concatenate([part[name] for part in fetched]) for name in wanted}
     values = found["value"].astype(np.float64)
     if columns.round is None:  # an engine returns groups in any order
@@ -251,14 +251,15 @@ class Counter:
     ----------
     rows
         A lazy narwhals frame with the columns arm and value.
-    keep
-        What must not be closed while rows are read.
     """
 
-    def __init__(self, rows: Any, keep: object = None) -> None:  # noqa: ANN401 - a lazy narwhals frame
+    keep: object = None
+    """What must not be closed while rows are read."""
+
+    def __init__(self, rows: Any) -> None:  # noqa: ANN401 - a lazy narwhals frame
         import narwhals as nw
 
-        self._rows, self._keep, self._passes = rows, keep, 0
+        self._rows, self._passes = rows, 0
         self._made = Made(str(rows.implementation.value))
         self._fetched: list[tuple[float, float, _Lumps]] = []
         head = fetch(rows.head(_HEAD_ROWS))
@@ -276,7 +277,6 @@ class Counter:
         number = nw.when(x == -math.inf).then(nw.lit(_LOWEST)).otherwise(number)
         number = nw.when(x.is_null()).then(nw.lit(_MISSING)).otherwise(number)
         found = self._count(rows, _number(ruler, number, values))
-        check_number_of_arms(len(set(found.arms.tolist())), None)
         self.counts = found.table(np.concatenate((ruler.edges(), [np.inf])), self._made)
 
     def refine(self, needed: set[int], wanted: set[int]) -> bool:

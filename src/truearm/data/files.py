@@ -23,10 +23,8 @@ from typing import Any
 
 from truearm.data import engines, importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
-from truearm.data.columns import Columns, check_case, check_distinct
-from truearm.data.dataset import Dataset
-from truearm.data.frames import Frame, frame_of, load_frame
-from truearm.data.relations import NO_ROWS, Relation, explain_errors
+from truearm.data.columns import Columns, Dataset, check_case, check_distinct
+from truearm.data.tables import NO_ROWS, Frame, Relation, explain_errors, frame_of, load_frame
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 
@@ -199,7 +197,7 @@ def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alo
     file = files[0]
     if kind == "json":
         return _json(file, columns, form)
-    return Frame(_sheet(file, columns), form, text=True) if kind == "excel" else frame_of(_arrow(file), form)
+    return Frame(_sheet(file, columns), form, is_text=True) if kind == "excel" else frame_of(_arrow(file), form)
 
 
 def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alone: bool) -> Relation:
@@ -235,8 +233,8 @@ def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *,
         return Relation(
             connection.sql(source),
             form,
-            text=text,
-            small=small,
+            is_text=text,
+            is_small=small,
             names=names if alone else None,
             connection=connection,
         )
@@ -390,13 +388,13 @@ def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
 def _json(file: Path, columns: Columns, form: Form) -> Frame:
     """Return a JSON document as a table: records, columns by name, or what pandas writes by default."""
     data = importers.read_json(file)
-    rows = False
+    is_padded = False
     if isinstance(data, Mapping) and data and all(isinstance(part, Mapping) for part in data.values()):
         within = list(dict.fromkeys(row for part in data.values() for row in part))
-        data, rows = {name: [part.get(row) for row in within] for name, part in data.items()}, True
+        data, is_padded = {name: [part.get(row) for row in within] for name, part in data.items()}, True
     elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
         names = list(dict.fromkeys(name for row in data for name in row))
-        data, rows = {name: [row.get(name) for row in data] for name in names}, True
+        data, is_padded = {name: [row.get(name) for row in data] for name in names}, True
     if not isinstance(data, Mapping):
         msg = f"{file.name!r} must hold columns by name, a list of records, or an export of a benchmark tool"
         raise InvalidArgument(msg, "file")
@@ -404,7 +402,7 @@ def _json(file: Path, columns: Columns, form: Form) -> Frame:
         if isinstance(data.get(name), list) and any(isinstance(cell, float) for cell in data[name]):
             msg = f"column {name!r} holds numbers with decimals, whose digits are not kept; write names as strings"
             raise InvalidArgument(msg, "arm", name)
-    return Frame(data, form, text=True, rows=rows)
+    return Frame(data, form, is_text=True, is_padded=is_padded)
 
 
 def _sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:

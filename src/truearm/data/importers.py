@@ -22,8 +22,7 @@ import numpy as np
 
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
-from truearm.data.columns import Columns, check_distinct
-from truearm.data.dataset import Dataset, Floats
+from truearm.data.columns import Columns, Dataset, Floats, check_distinct
 from truearm.errors import InvalidArgument, TruearmError, first_line
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Reduction, Units, by_unit

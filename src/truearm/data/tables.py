@@ -1,15 +1,61 @@
-"""The one way in: open a table, choose its columns, and return the readings of each arm."""
+"""Tables as the readings of each arm: cells in memory, or in DuckDB. A missing cell is NaN."""
 
-from collections.abc import Sequence
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from truearm.data.cells import PLAIN, Form
-from truearm.data.columns import NO_COLUMNS, Columns
-from truearm.data.dataset import Dataset
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.data import engines
+from truearm.data.cells import (
+    ABSENT,
+    PLAIN,
+    Form,
+    as_float,
+    bad_cell,
+    cast,
+    check_cast,
+    is_absent,
+    is_numeric,
+    literal,
+    number,
+    quote,
+    show,
+    trim,
+)
+from truearm.data.columns import (
+    MAX_ARMS,
+    NO_COLUMNS,
+    Codes,
+    Columns,
+    Dataset,
+    Floats,
+    Rows,
+    assemble,
+    assemble_wide,
+    check_distinct,
+    check_number_of_arms,
+    words_message,
+)
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Reduction
+
+NO_ROWS = "the data have no rows; check that the first line of a file names its columns"
+SUSPECT_ROWS = 1 << 16  # first rows in which an undeclared unit is looked for
+PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
+REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
+_SOURCE, _CELLS = "truearm_source", "truearm_cells"
+_ORDERS = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the text of an order may be
+_NESTED = re.compile(r".*\[\d*\]|STRUCT.*|MAP.*|UNION.*", re.DOTALL)
+_NUMBER_START = re.compile(r"[-+(]?[^A-Za-z0-9]?\s*[0-9]")
+
+Bad = dict[str, NDArray[np.bool_]]
+"""For columns with cells that are not numbers, which cells these are."""
 
 
 def load(
@@ -30,25 +76,587 @@ def load(
         The rows to read, in SQL; a file is called `data` in it.
     """
     if isinstance(source, Dataset):
-        named = [*columns.named, *(["round"] if columns.round == "rows" else [])]
-        if named and columns.round != "rows":
-            msg = f"{named[0]} is given, but these readings are loaded already; remove it, or give the table"
-            raise InvalidArgument(msg, named[0])
-        return source.align() if columns.round == "rows" else source
+        if columns.round == "rows":
+            return source.align()
+        for name in columns.named:
+            msg = f"{name} is given, but these readings are loaded already; remove it, or give the table"
+            raise InvalidArgument(msg, name)
+        return source
     if isinstance(source, Counts):
         return Dataset({}, counted=source)
-    several = isinstance(source, Sequence) and bool(source) and all(isinstance(one, str | Path) for one in source)
-    if isinstance(source, str | Path) or several:
+    paths = [source] if isinstance(source, str | Path) else source
+    if isinstance(paths, Sequence) and paths and all(isinstance(path, str | Path) for path in paths):
         from truearm.data.files import load_files
 
-        paths = [str(source)] if isinstance(source, str | Path) else [str(path) for path in source]
-        return load_files(paths, columns, reduction, form, query)
+        return load_files(list(map(str, paths)), columns, reduction, form, query)
     if query is not None:
         raise InvalidArgument("query is for files and databases; remove it for data in memory", "query")
-    if form.given:
-        name, value = next(iter(form.given.items()))
+    for name, value in form.given.items():
         msg = f"{name}={value!r} says how a file is written; remove it for data in memory"
         raise InvalidArgument(msg, name, value)
-    from truearm.data.frames import load_frame
-
     return load_frame(source, columns, reduction, form)
+
+
+def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -> Dataset:  # noqa: ANN401
+    """Return the readings in a dict, or in a frame that narwhals understands: eager, or lazy and of any size."""
+    if isinstance(frame, Mapping):
+        return Frame(frame, form, is_padded=False).load(columns, reduction)
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+        names = table.collect_schema().names()
+    except nw.exceptions.DuplicateError as error:
+        msg = f"columns need different names: {' '.join(str(error).split())}; rename them"
+        raise InvalidArgument(msg) from None
+    except TypeError:
+        msg = (
+            "frame must be a pandas, polars or pyarrow table, a DuckDB relation, a dict of sequences or a path, "
+            f"but got {type(frame).__name__}; write {{'A': [1, 2], 'B': [3, 4]}}, or the path of a file"
+        )
+        raise InvalidArgument(msg, "frame") from None
+    for name in names:
+        if not isinstance(name, str):
+            msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
+            raise InvalidArgument(msg)
+    if not isinstance(table, nw.LazyFrame):
+        return frame_of(table, form).load(columns, reduction)
+    if table.implementation.is_duckdb():
+        return Relation(table.to_native(), form).load(columns, reduction)
+    columns.check_in(names)
+    suspected = columns.suspects(names)
+    chosen = table.select(*dict.fromkeys([*columns.named.values(), *suspected])) if columns.arm else table
+    rows = int(engines.fetch(table.select(n=nw.len()))["n"][0])
+    if rows <= engines.MAX_ROWS or columns.arm is None:
+        return _collect(chosen, form).load(columns, reduction)
+    data = engines.load_rows(engines.prepare(table, columns), columns, reduction)
+    if suspected:
+        head = _collect(chosen.head(SUSPECT_ROWS), form).load(columns._replace(order=None), reduction)
+        data = data._replace(suspects=head.suspects)
+    return data
+
+
+class Table:
+    """What tables have in common: columns become the readings of each arm, and mistakes are named."""
+
+    names: list[str]
+    form: Form
+    is_padded = True
+    """Whether empty cells at the end of a wide column say only that it is shorter than others."""
+
+    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
+        """Return the different names in a column, and which of them each row has, negative if it has none."""
+        raise NotImplementedError
+
+    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        """Return columns as floats, NaN where a cell is missing or not a number."""
+        raise NotImplementedError
+
+    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
+        """Return a cell; rows count from 0."""
+        raise NotImplementedError
+
+    def places(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers that rows are put in order by."""
+        raise NotImplementedError
+
+    def head_codes(self, name: str, n: int) -> Codes | None:
+        """Return numbers for the first cells of a column, -1 where one is empty; None if it has not n rows."""
+        raise NotImplementedError
+
+    def load(self, columns: Columns, reduction: Reduction) -> Dataset:
+        """Return the readings of each arm, in the order of the rows unless a column says another one."""
+        columns.check_in(self.names)
+        return self._load_wide(columns, reduction) if columns.arm is None else self._load_long(columns, reduction)
+
+    def _load_long(self, columns: Columns, reduction: Reduction) -> Dataset:
+        arm, value = str(columns.arm), str(columns.value)
+        names, arms = self._label_rows(arm, "arm")
+        if not arms.size:
+            raise InvalidArgument(NO_ROWS)
+        tapes, notes = self._read_numbers([value])
+        group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
+        order = None if columns.order in (None, "rows") else self.places(str(columns.order))
+        for name, column in ((value, tapes[value]), (columns.group, group), (columns.order, order)):
+            if column is not None and column.size != arms.size:
+                lengths = f"{arm!r} has {arms.size} rows and {name!r} {column.size}"
+                raise InvalidArgument(f"columns must have the same length, but {lengths}")
+        heads = {name: self.head_codes(name, arms.size) for name in columns.suspects(self.names)}
+        suspected = {name: head for name, head in heads.items() if head is not None}
+        data = assemble(Rows(names, arms, tapes[value], group, order), columns, reduction, suspected)
+        return data._replace(notes=(*notes, *data.notes))
+
+    def _load_wide(self, columns: Columns, reduction: Reduction) -> Dataset:
+        names = [name for name in self.names if name != columns.group]
+        check_number_of_arms(len(names), None)
+        tapes, notes = self._read_numbers(names, is_wide=True)
+        if self.is_padded and not any(tape.size for tape in tapes.values()):
+            raise InvalidArgument(NO_ROWS)
+        group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
+        data = assemble_wide(tapes, group, columns, reduction, is_padded=self.is_padded)
+        return data._replace(notes=(*notes, *data.notes))
+
+    def _label_rows(self, name: str, kind: str) -> tuple[list[str], Codes]:
+        names, codes = self.labels(name, kind)
+        empty = codes < 0
+        if empty.any():
+            row, more = int(np.argmax(empty)) + 1, int(empty.sum()) - 1
+            others = f", nor do{'es' * (more == 1)} {more:,} more" if more else ""
+            msg = f"row {row} of column {name!r} names no {kind}{others}; give it a name, or remove such rows"
+            raise InvalidArgument(msg, kind, name)
+        if kind == "arm":
+            check_number_of_arms(len(names), name)
+        return names, codes
+
+    def _read_numbers(self, names: list[str], *, is_wide: bool = False) -> tuple[dict[str, Floats], list[str]]:
+        """Return columns as floats, and a note on cells that are not numbers where these are not an error."""
+        tapes, bad = self.numbers(names)
+        first = {name: int(np.argmax(mask)) for name, mask in bad.items()}
+        if is_wide and bad:
+            readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
+            for name, mask in bad.items():
+                words = name not in readings and np.count_nonzero(mask) > 1  # one word is a slip
+                if words and readings and _is_word(self.cell(name, first[name])):
+                    raise InvalidArgument(words_message(name, readings), "arm")
+        for name, row in first.items():
+            if self.form.unreadable == "error":
+                raise bad_cell(self.cell(name, row), row + 1, name)
+        n = sum(int(mask.sum()) for mask in bad.values())
+        return tapes, [unreadable_note(n, ", ".join(bad))] if n else []
+
+
+class Frame(Table):
+    """A table whose cells are in memory.
+
+    Parameters
+    ----------
+    cells
+        The columns: sequences, or series of narwhals.
+    is_text
+        Whether numbers may be written as text: in JSON and Excel they may, in a frame that is a mistake.
+    """
+
+    def __init__(
+        self, cells: Mapping[Any, Any], form: Form, *, is_text: bool = False, is_padded: bool = True
+    ) -> None:
+        check_distinct(map(str, cells))
+        self._cells = {str(name): column for name, column in cells.items()}
+        self.names, self.form, self._is_text, self.is_padded = list(self._cells), form, is_text, is_padded
+
+    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:  # noqa: ARG002 - all kinds are read alike
+        """Return the different names in a column, and which of them each row has, negative if it has none."""
+        column = self._cells[name]
+        if _is_series(column):
+            return _series_labels(column, name)
+        return _label_cells(self._list(name))
+
+    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        """Return columns as floats, NaN where a cell is missing or not a number."""
+        tapes: dict[str, Floats] = {}
+        bad: Bad = {}
+        for name in names:
+            column = self._cells[name]
+            if _is_series(column) and (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+                tapes[name] = _numeric(column)
+                continue
+            cells = self._list(name)
+            items = _as_array(cells)
+            if items.ndim == 1 and items.dtype.kind in "biuf":
+                tapes[name] = items.astype(np.float64, copy=False)
+                continue
+            words = sorted({cell for cell in cells if isinstance(cell, str)}) if self._is_text else []
+            known = _parse(words, self.form) if words else {}
+            found = [known.get(cell) if isinstance(cell, str) else as_float(cell) for cell in cells]
+            tapes[name] = np.array([np.nan if x is None else x for x in found], dtype=np.float64)
+            if None in found:
+                bad[name] = np.array([x is None for x in found])
+        return tapes, bad
+
+    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
+        """Return a cell; rows count from 0."""
+        return self._list(name)[row]
+
+    def places(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers that rows are put in order by."""
+        column = self._cells[name]
+        if _is_series(column) and type(column.dtype).__name__ == "Datetime":  # whole numbers lose no nanoseconds
+            column = column.dt.timestamp("ns" if column.dtype.time_unit == "ns" else "us")
+        cells = column.to_list() if _is_series(column) else self._list(name)
+        numbers = _as_array(cells)
+        if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and not np.isnan(numbers).any():
+            return numbers
+        empty = [_is_empty(cell) for cell in cells]
+        if any(empty):
+            raise _no_place(empty.index(True), name)
+        words = any(isinstance(cell, str | bytes) for cell in cells)
+        for read in (float, datetime.datetime.fromisoformat) if words else (lambda cell: cell,):
+            try:
+                keys = [read(cell) for cell in cells]
+                along = sorted(range(len(keys)), key=keys.__getitem__)
+            except (TypeError, ValueError):  # words that are neither, or times with a zone beside times without
+                continue
+            return np.argsort(along)
+        raise _no_order(name)
+
+    def head_codes(self, name: str, n: int) -> Codes | None:
+        """Return numbers for the first cells of a column, -1 where one is empty; None if it has not n rows."""
+        column = self._cells[name]
+        if not hasattr(column, "__len__") or len(column) != n:
+            return None
+        return _label_cells(column[:SUSPECT_ROWS].to_list() if _is_series(column) else column[:SUSPECT_ROWS])[1]
+
+    def _list(self, name: str) -> Any:  # noqa: ANN401 - a list, a tuple or an array
+        column = self._cells[name]
+        if _is_series(column):
+            return column.to_list()
+        if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
+            raise InvalidArgument(f"column {name!r} must be a list of readings, but got {show(column)}")
+        if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
+            hidden = np.ma.getmaskarray(column)
+            return [None if hides else cell for cell, hides in zip(column.data, hidden, strict=True)]
+        return column if isinstance(column, np.ndarray | list | tuple) else list(column)
+
+
+class Relation(Table):
+    """A table of DuckDB: files, databases, and relations of the user. Only the columns asked for are read."""
+
+    def __init__(
+        self,
+        native: Any,  # noqa: ANN401 - a DuckDB relation
+        form: Form,
+        *,
+        is_text: bool = False,
+        is_small: bool = False,
+        names: Sequence[str] | None = None,
+        connection: Any = None,  # noqa: ANN401 - a connection of our own, kept open as long as the relation
+    ) -> None:
+        self.native, self.form, self._is_text, self._is_small = native, form, is_text, is_small
+        self._connection = connection
+        with explain_errors():
+            self._types = dict(zip(native.columns, map(str, native.types), strict=True))
+        self.names = list(self._types if names is None else names)
+
+    def load(self, columns: Columns, reduction: Reduction) -> Dataset:
+        """Return the readings of each arm; many rows are counted, or reduced to their units, by DuckDB."""
+        columns.check_in(self.names)
+        with explain_errors():
+            if columns.arm is not None and not self._is_small:
+                n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
+                if n > engines.MAX_ROWS or (columns.group is not None and n > REDUCED_ROWS):
+                    return self._load_large(columns, reduction, n)
+            if self._is_text:  # it is parsed once
+                chosen = [*columns.named.values(), *columns.suspects(self.names)] if columns.arm else ["*"]
+                cells = ", ".join("*" if name == "*" else quote(name) for name in dict.fromkeys(chosen))
+                self._connection.execute(f"DROP TABLE IF EXISTS {_CELLS}")
+                self.native.query(_SOURCE, f"SELECT {cells} FROM {_SOURCE}").create(_CELLS)
+                self.native = self._connection.table(_CELLS)
+            return super().load(columns, reduction)
+
+    def query(self, sql: str) -> "Relation":
+        """Return what a query makes of this table, which it calls `data`."""
+        with explain_errors("the query"):
+            found = self.native.query("data", sql)
+            return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
+
+    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
+        """Return the different names in a column, and which of them each row has, negative if it has none."""
+        if _NESTED.fullmatch(self._types[name]):
+            msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
+            raise InvalidArgument(msg)
+        if kind != "arm":
+            return _label_cells(self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE}")["cell"].tolist())
+        # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
+        cell = quote(name) if self._is_text_column(name) else self._name(name)
+        distinct = f"SELECT DISTINCT {cell}::VARCHAR AS cell FROM {_SOURCE}"
+        found = self._fetch(f"SELECT cell, count(*) OVER () AS n FROM ({distinct}) LIMIT {MAX_ARMS + 1}")
+        check_number_of_arms(int(found["n"].max(initial=0)), name)
+        cells = list(dict.fromkeys(["", *(cell for cell in found["cell"].tolist() if cell is not None)]))
+        trimmed = [cell.strip() if self._is_text_column(name) else cell for cell in cells]
+        names = list(dict.fromkeys(filter(None, trimmed)))
+        codes = np.array([names.index(one) if one else -1 for one in trimmed], dtype=np.int16)
+        enum = f"ENUM({', '.join(map(literal, cells))})"
+        rows = self._fetch(f"SELECT enum_code(TRY_CAST({cell}::VARCHAR AS {enum})) AS code FROM {_SOURCE}")["code"]
+        return names, codes[np.ma.filled(rows, 0)]
+
+    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        """Return columns as floats, NaN where a cell is missing or not a number."""
+        if all(map(self._is_text_column, names)):  # one expression for all columns: one for each is slow to plan
+            cells = quote(names[0]) if len(names) == 1 else f"unnest([{', '.join(map(quote, names))}])"
+            found = self._fetch(self._select_numbers({}, cells))
+            values = _floats(found["value"]).reshape(-1, len(names)).T
+            wrong = np.ma.getdata(found["bad"]).reshape(-1, len(names)).T
+            return dict(zip(names, values, strict=True)), {
+                name: mask for name, mask in zip(names, wrong, strict=True) if mask.any()
+            }
+        odd = [name for name in names if not is_numeric(self._types[name])]
+        parts = [f"{self._number(name)} AS v{i}" for i, name in enumerate(names)]
+        parts += [f"{self._is_bad(name)} AS b{i}" for i, name in enumerate(odd)]
+        found = self._fetch(f"SELECT {', '.join(parts)} FROM {_SOURCE}")
+        masks = {name: np.ma.getdata(found[f"b{i}"]) for i, name in enumerate(odd)}
+        tapes = {name: _floats(found[f"v{i}"]) for i, name in enumerate(names)}
+        return tapes, {name: mask for name, mask in masks.items() if mask.any()}
+
+    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
+        """Return a cell; rows count from 0."""
+        query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
+        return self.native.query(_SOURCE, query).fetchall()[0][0]
+
+    def places(self, name: str) -> NDArray[Any]:
+        """Return a column as numbers that rows are put in order by."""
+        found = self._fetch(f"SELECT {self._order(name)} AS place FROM {_SOURCE}")["place"]
+        places = np.ma.getdata(found)
+        empty = np.ma.getmaskarray(found) | np.isnan(places)
+        if empty.any():
+            raise _no_place(int(np.argmax(empty)), name)
+        return places
+
+    def head_codes(self, name: str, n: int) -> Codes | None:  # noqa: ARG002 - all columns have n rows
+        """Return numbers for the first cells of a column, -1 where one is empty."""
+        head = self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE} LIMIT {SUSPECT_ROWS}")
+        return _label_cells(head["cell"].tolist())[1]
+
+    def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
+        """Return readings that DuckDB counts, or those of units that it makes."""
+        import narwhals as nw
+
+        value = str(columns.value)
+        cells = {"arm": self._name(str(columns.arm))}
+        cells |= {"grp": self._name(columns.group)} if columns.group is not None else {}
+        cells |= {"ord": self._order(str(columns.order))} if columns.order not in (None, "rows") else {}
+        names = ", ".join([*cells, "value"])
+        chosen = (
+            self._select_numbers(cells, quote(value))
+            if self._is_text_column(value)
+            else (
+                f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in cells.items())}, "
+                f"{self._number(value)} AS value, {self._is_bad(value)} AS bad FROM {_SOURCE}"
+            )
+        )
+        bad = int(self._fetch(f"SELECT count_if(bad) AS n FROM ({chosen})")["n"][0])
+        if bad and self.form.unreadable == "error":
+            rows = f"SELECT row_number() OVER () AS row, bad FROM ({chosen})"
+            row = int(self._fetch(f"SELECT min(row) AS row FROM ({rows}) WHERE bad")["row"][0])
+            raise bad_cell(self.cell(value, row - 1), row, value)
+        rows = self.native.query(_SOURCE, f"SELECT {names} FROM ({chosen})")
+        total = -(-n // PART_ROWS) if columns.group is not None else 0
+        wheres = (f"SELECT * FROM {_CELLS} WHERE hash(grp) % {total} = {i}" for i in range(total))
+        parts = [nw.from_native(rows.query(_CELLS, where)) for where in wheres]
+        data = engines.load_rows(nw.from_native(rows), columns, reduction, parts)
+        if data.counter is not None:
+            data.counter.keep = self
+        if columns.suspects(self.names):
+            head = Relation(
+                self.native.limit(SUSPECT_ROWS),
+                self.form,
+                is_text=self._is_text,
+                is_small=True,
+                names=self.names,
+                connection=self._connection,
+            )
+            data = data._replace(suspects=head.load(columns._replace(order=None), reduction).suspects)
+        return data._replace(notes=(*([unreadable_note(bad, value)] if bad else []), *data.notes))
+
+    def _fetch(self, sql: str) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = self.native.query(_SOURCE, sql).fetchnumpy()
+        return found
+
+    def _select_numbers(self, others: Mapping[str, str], cell: str) -> str:
+        """Return the query for numbers in text, whether a cell is not one, and other columns; casts run once."""
+        names = "".join(f"{name}, " for name in others)
+        query = "".join(f"{other} AS {name}, " for name, other in others.items())
+        query = f"SELECT {query}{cell} AS cell FROM {_SOURCE}"
+        query = f"SELECT {names}cell, {cast('cell', self.form)} AS number FROM ({query})"
+        query = f"SELECT {names}cell, {check_cast('cell', self.form, 'number')} AS value FROM ({query})"
+        bad = f"CASE WHEN value IS NULL THEN NOT {is_absent('cell')} ELSE false END"
+        return f"SELECT {names}value, {bad} AS bad FROM ({query})"
+
+    def _is_text_column(self, column: str) -> bool:
+        return self._is_text and self._types[column] == "VARCHAR"
+
+    def _name(self, column: str) -> str:
+        """Return the SQL of a column as names, NULL for empty cells."""
+        cell = quote(column)
+        if self._is_text_column(column):
+            return f"nullif({trim(cell)}, '')"
+        if self._types[column] in ("FLOAT", "DOUBLE"):
+            return f"CASE WHEN NOT isnan({cell}) THEN {cell}::VARCHAR END"
+        return f"nullif({cell}::VARCHAR, '')"
+
+    def _number(self, column: str) -> str:
+        """Return the SQL of a column as numbers, NULL where a cell is missing or not a number."""
+        cell = quote(column)
+        if self._is_text_column(column):
+            return number(cell, self.form)
+        if not is_numeric(self._types[column]):
+            return "NULL::DOUBLE"
+        return f"CASE WHEN NOT isnan({cell}::DOUBLE) THEN {cell}::DOUBLE END"
+
+    def _is_bad(self, column: str) -> str:
+        """Return the SQL of whether a cell is neither a number nor missing."""
+        if self._is_text_column(column):
+            return f"({self._number(column)} IS NULL AND NOT {is_absent(quote(column))})"
+        return "false" if is_numeric(self._types[column]) else f"({quote(column)} IS NOT NULL)"
+
+    def _order(self, column: str) -> str:
+        """Return the SQL of a column as numbers that rows are put in order by."""
+        kind, cell = self._types[column], quote(column)
+        if kind == "VARCHAR":
+            cell = f"nullif({trim(cell)}, '')"
+            casts = {one: _cast_order(cell, one) for one in _ORDERS}
+            counts = ", ".join(f"count({one}) AS {kind}" for kind, one in casts.items())
+            found = self._fetch(f"SELECT count({cell}) AS n, {counts} FROM {_SOURCE}")
+            kind = next((one for one in _ORDERS if found[one][0] == found["n"][0]), kind)
+            cell = casts.get(kind, cell)
+        if kind.startswith("TIME") or kind == "DATE":
+            return f"epoch_ns({cell})" if kind == "TIMESTAMP_NS" else f"epoch_us({cell})"
+        if not is_numeric(kind):
+            raise _no_order(column)
+        return f"{cell}::DOUBLE" if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")) else cell
+
+
+@contextmanager
+def explain_errors(name: str = "the data") -> Iterator[None]:
+    """Turn errors of DuckDB in the body into one sentence."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InvalidArgument(_explain(str(error), name)) from None
+
+
+def _explain(error: str, name: str) -> str:
+    file = re.search(r"^\s*file = (.*)$", error, re.MULTILINE)
+    name = repr(file[1].rpartition("/")[2]) if file else name
+    line = re.search(r"Error on Line: (\d+)", error)
+    cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
+    if line and cells:
+        found = "1 cell" if cells[2] == "1" else f"{cells[2]} cells"
+        return (
+            f"line {line[1]} of {name} has {found}, but the first line has {cells[1]}; check for a stray separator"
+        )
+    if line and "not utf-8" in error:
+        remedy = "convert it by: iconv -f cp1252 -t utf-8, or use encoding='cp1252'"
+        return f"line {line[1]} of {name} is not UTF-8; {remedy}"
+    if line and "quote" in error:
+        return f"line {line[1]} of {name} has a quote that does not end; write a quote inside quotes as two"
+    if "invalid state" in error:
+        return f"{name} cannot be read: its lines end in different ways, or quotes do not close; save it again"
+    first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
+    return f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
+
+
+def frame_of(table: Any, form: Form) -> Frame:  # noqa: ANN401 - a narwhals frame
+    """Return a frame of narwhals as a table."""
+    return Frame({name: table[name] for name in table.columns}, form)
+
+
+def unreadable_note(n: int, column: str) -> str:
+    """Return the note on cells that are not numbers."""
+    cells = "1 cell is" if n == 1 else f"{n:,} cells are"
+    return f"In {column}, {cells} not a number and counted as missing."
+
+
+def _collect(lazy: Any, form: Form) -> Frame:  # noqa: ANN401 - a lazy narwhals frame
+    return frame_of(lazy.collect() if lazy.implementation.is_polars() else lazy.collect("pyarrow"), form)
+
+
+def _cast_order(cell: str, kind: str) -> str:
+    """Return the SQL of text as a type; a number with decimals is not a whole one."""
+    cast = f"TRY_CAST({cell} AS {kind})"
+    return f"CASE WHEN regexp_full_match({cell}, '[-+]?[0-9]+') THEN {cast} END" if kind == "BIGINT" else cast
+
+
+def _no_order(column: str) -> InvalidArgument:
+    msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or use order='rows'"
+    return InvalidArgument(msg, "order", column)
+
+
+def _no_place(row: int, column: str) -> InvalidArgument:
+    msg = f"row {row + 1} of column {column!r} is empty, so its place in the order is unknown; fill it, or "
+    return InvalidArgument(f"{msg}remove such rows", "order", column)
+
+
+def _floats(column: NDArray[Any]) -> Floats:
+    """Return a column as floats, NaN where it is masked."""
+    found: Floats = np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
+    return found
+
+
+def _parse(words: Sequence[str], form: Form) -> dict[str, float]:
+    """Return the numbers in cells of text, by cell; cells that are not numbers are left out."""
+    import duckdb
+
+    query = f"SELECT c, {number('c', form)} AS x FROM (SELECT unnest(?::VARCHAR[]) AS c)"
+    with duckdb.connect() as connection:
+        found = connection.execute(query, [words]).fetchall()
+    return {
+        word: np.nan if x is None else x for word, x in found if x is not None or word.strip().lower() in ABSENT
+    }
+
+
+def _is_word(cell: object) -> bool:
+    """Return True if a cell is a name rather than a number or a date written differently."""
+    return isinstance(cell, str) and _NUMBER_START.match(cell.strip()) is None
+
+
+def _is_series(column: object) -> bool:
+    return type(column).__module__.startswith("narwhals")
+
+
+def _as_array(column: Any) -> NDArray[Any]:  # noqa: ANN401 - any sequence
+    try:
+        return np.asarray(column)
+    except ValueError:  # cells of different lengths
+        return np.empty(0, dtype=object)
+
+
+def _is_empty(cell: object) -> bool:
+    """Return True if a cell is empty, by any of the names that programs have for it."""
+    text = str(cell)
+    return not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
+
+
+def _label_cells(cells: Iterable[object]) -> tuple[list[str], Codes]:
+    """Return the different names in cells in order of first appearance, and which of them each cell has, or -1."""
+    labels = [None if _is_empty(cell) else str(cell) for cell in cells]
+    names = [label for label in dict.fromkeys(labels) if label is not None]
+    codes: dict[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
+    return names, np.fromiter(map(codes.__getitem__, labels), dtype=np.intp, count=len(labels))
+
+
+def _numeric(series: Any) -> Floats:  # noqa: ANN401 - a narwhals series
+    import narwhals as nw
+
+    try:
+        floats = series.cast(nw.Float64)
+    except ValueError:  # Arrow refuses to round whole numbers
+        return np.array([np.nan if x is None else float(x) for x in series.to_list()])
+    filled = floats.fill_null(float("nan")) if floats.null_count() else floats
+    return np.asarray(filled.to_numpy(), dtype=np.float64)
+
+
+def _series_labels(series: Any, name: str) -> tuple[list[str], Codes]:  # noqa: ANN401 - a narwhals series
+    import narwhals as nw
+
+    if series.dtype.is_nested() or (series.implementation.is_polars() and series.dtype == nw.Object):
+        raise InvalidArgument(f"column {name!r} must hold names, but its type is {series.dtype}; convert it first")
+    words = series if series.dtype == nw.String else series.cast(nw.String)
+    if words.implementation.is_pyarrow():
+        native = words.to_native()
+        words = (
+            nw.from_native(native.cast("string"), series_only=True) if str(native.type) == "string_view" else words
+        )
+        if series.dtype.is_float():  # Arrow alone writes 1.0 as 1
+            words = words.str.replace_all(r"^(-?\d+)$", r"\1.0")
+    empty = (series.is_null() | (words == "")).fill_null(True)
+    if series.dtype.is_float():
+        empty = empty | series.is_nan().fill_null(True)
+    if empty.any():
+        return [], np.where(empty.to_numpy(), -1, 0)
+    if words.implementation.is_pandas():
+        codes, known = words.__native_namespace__().factorize(words.to_native())
+        return [str(one) for one in known], np.asarray(codes, dtype=np.intp)
+    names = words.unique(maintain_order=True).to_list()
+    found = words.replace_strict(names, list(range(len(names))), return_dtype=nw.Int32) if names else words
+    return names, np.asarray(found.to_numpy(), dtype=np.intp)
