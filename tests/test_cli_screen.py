@@ -11,7 +11,7 @@ import pytest
 
 from entry import received
 from truearm.cli.live import Board
-from truearm.commands.progress import bar
+from truearm.commands.terminal import bar
 from truearm.report.tables import Span, draw_spans
 from truearm.study import Study
 

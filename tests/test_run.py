@@ -410,7 +410,7 @@ class Terminal(io.StringIO):
 def test_a_budget_that_will_not_decide_is_announced_before_it_is_spent(gap, is_warned, monkeypatch):
     """Votes of judges, 0 or 1, took 20,000 pulls without a word."""
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr("truearm.commands.progress._REDRAW_S", 0.0)
+    monkeypatch.setattr("truearm.commands.terminal._REDRAW_S", 0.0)
     draw = random.Random(1)
     arms = {"A": lambda: float(draw.random() < 0.6) + gap, "B": lambda: float(draw.random() < 0.55)}
     find_best(arms, max_pulls=600)

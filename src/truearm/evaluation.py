@@ -19,8 +19,7 @@ import numpy as np
 
 from truearm.analysis import analyze
 from truearm.claims.result import Result
-from truearm.commands.progress import bar
-from truearm.commands.signals import Uninterrupted
+from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
 from truearm.events import Noted, Reading
 from truearm.policies.paired import Paired
@@ -128,10 +127,10 @@ def evaluate(
         if log is not None:
             study = resume_or_start(study, log)
         scoring = _Scoring(functions, known, seed, study)
-        with bar(study, shown=progress) as show, Uninterrupted() as guard:
+        with bar(study, shown=progress) as show:
             try:
                 while not study.done:
-                    scoring.score_batch(executor, guard, on_error)
+                    scoring.score_batch(executor, on_error)
                     show()
             except KeyboardInterrupt:
                 study.stop()
@@ -160,10 +159,11 @@ class _Scoring:
         self._arms, self._items, self._study = arms, items, study
         self._order = np.random.default_rng(seed).permutation(len(items))
 
-    def score_batch(self, executor: Executor, guard: Uninterrupted, on_error: OnError) -> None:
+    def score_batch(self, executor: Executor, on_error: OnError) -> None:
         """Score what the study asks for. Nothing is out when it decides, so its readings alone repeat it."""
         study, stops = self._study, list[Exception]()
-        pulls = guard.do(study.ask)
+        with hold_signals():
+            pulls = study.ask()
         places = [int(self._order[study.draw(pull)]) for pull in pulls]
         jobs = [
             executor.submit(_call, self._arms[p.arm], self._items[at]) for p, at in zip(pulls, places, strict=True)
@@ -171,7 +171,9 @@ class _Scoring:
         try:
             for pull, place, job in zip(pulls, places, jobs, strict=True):
                 try:
-                    guard.do(study.tell, pull, self._read(job, pull.arm, place, on_error))
+                    score = self._read(job, pull.arm, place, on_error)
+                    with hold_signals():
+                        study.tell(pull, score)
                 except (ArmFailed, InvalidArgument) as error:
                     stops.append(error)  # the other scores of the batch are kept
         finally:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from random import SystemRandom
@@ -19,8 +20,7 @@ from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from truearm.claims.result import Result
-from truearm.commands.progress import bar
-from truearm.commands.signals import Uninterrupted
+from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from truearm.store import Store
 
 OnError = Literal["stop", "missing"]
+Sources = Callable[[str], Callable[[], float]]
+"""For each arm a function that returns one reading."""
 # asyncio and concurrent.futures raise the built-in one
 _TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
 
@@ -127,7 +129,7 @@ def check_functions(arms: object, takes: str, otherwise: str) -> dict[str, Calla
 
 def run(
     study: PureStudy,
-    source: Callable[[str], Callable[[], float]],
+    source: Sources,
     *,
     max_seconds: float | None = None,
     executor: Executor | None = None,
@@ -147,16 +149,12 @@ def run(
     """
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    with bar(study, shown=progress) as show, Uninterrupted() as guard:
+    pull: Callable[[PureStudy, Sources, OnError], Generator[None]] = _pull_in_turn
+    if executor is not None:
+        pull = partial(_pull_in_parallel, executor=executor, workers=workers, deadline=deadline)
+    with bar(study, shown=progress) as show:
         try:
-            steps = (
-                _pull_in_turn(study, source, guard, on_error)
-                if executor is None
-                else _pull_in_parallel(
-                    study, source, guard, on_error, executor=executor, workers=workers, deadline=deadline
-                )
-            )
-            with closing(steps):
+            with closing(pull(study, source, on_error)) as steps:
                 for _ in steps:
                     show()
                     if (watch is not None and watch()) or time.monotonic() >= deadline:
@@ -168,21 +166,17 @@ def run(
     return result
 
 
-Sources = Callable[[str], Callable[[], float]]
-
-
-def _pull_in_turn(study: PureStudy, source: Sources, guard: Uninterrupted, on_error: OnError) -> Generator[None]:
+def _pull_in_turn(study: PureStudy, source: Sources, on_error: OnError) -> Generator[None]:
     """Pull one by one until the study is done."""
     while not study.done:
-        for pull in guard.do(study.ask, 1):
-            _take(pull, source(pull.arm), study, guard, on_error)
+        for pull in _ask(study, 1):
+            _take(pull, source(pull.arm), study, on_error)
         yield
 
 
 def _pull_in_parallel(
     study: PureStudy,
     source: Sources,
-    guard: Uninterrupted,
     on_error: OnError,
     *,
     executor: Executor,
@@ -198,17 +192,22 @@ def _pull_in_parallel(
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
-            for pull in guard.do(study.ask, places - len(out)) if len(out) < places else ():
+            for pull in _ask(study, places - len(out)) if len(out) < places else ():
                 # the ticket makes each call unique to executors that would remember equal ones (Dask)
                 out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
             left = deadline - time.monotonic()
             arrived, _ = wait(out, timeout=None if left == math.inf else max(left, 0), return_when=FIRST_COMPLETED)
             for future in sorted(arrived, key=lambda f: out[f].ticket):
-                _take(out.pop(future), future.result, study, guard, on_error)
+                _take(out.pop(future), future.result, study, on_error)
             yield
     finally:
         for future in out:
             future.cancel()
+
+
+def _ask(study: PureStudy, most: int) -> list[Pull]:
+    with hold_signals():  # the log must not have pulls that the study does not know
+        return study.ask(most)
 
 
 def _call(pull: Callable[[], float], _ticket: int) -> float:
@@ -224,19 +223,15 @@ def _as_reading(value: float) -> float:
         raise InvalidArgument(msg) from None
 
 
-def _take(
-    pull: Pull, read: Callable[[], float], study: PureStudy, guard: Uninterrupted, on_error: OnError
-) -> None:
-    """Take one reading and record it: a time-out is censored, another failure stops or is missing.
-
-    Nothing interrupts the recording: the log would have a reading that the study does not know.
-    """
+def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnError) -> None:
+    """Take one reading and record it: a time-out is censored, another failure stops or is missing."""
     try:
         value = _as_reading(read())
     except _TIME_OUTS:
         value = study.problem.censored
     except EOFError:  # the data of this arm end here: the pull never started
-        guard.do(study.release, pull)
+        with hold_signals():
+            study.release(pull)
         study.stop()
         return
     except Exception as error:
@@ -249,7 +244,8 @@ def _take(
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
-    guard.do(study.tell, pull, value)
+    with hold_signals():
+        study.tell(pull, value)
 
 
 @contextmanager

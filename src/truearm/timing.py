@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
+from typing import Unpack
 
 from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.python import FreshTimer, LocalTimer, make_timers
 from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
-from truearm.problem import Contamination, Tolerance, check_count, check_positive
+from truearm.problem import Contamination, ProblemOptions, Tolerance, check_count, check_positive, fix_options
 from truearm.run import find_best
 
 RUNS_ALONE = 30
@@ -75,15 +76,14 @@ def time(
 def run_timers(
     timers: Mapping[str, FreshTimer | LocalTimer],
     *,
-    delta: float = 0.05,
-    contamination: float | str | Contamination | None = "blind",
-    tolerance: float | str | Tolerance = 0.0,
-    runs: int | None = None,
-    max_seconds: float | None = 180.0,
-    progress: bool = True,
-    seed: int | None = None,
+    runs: int | None,
+    max_seconds: float | None,
+    progress: bool,
+    seed: int | None,
+    **options: Unpack[ProblemOptions],
 ) -> Result:
     """Do what `time` does with calibrated timers."""
+    options["goal"] = "min"
     check_count("runs", 1 if runs is None else runs)
     shared = any(isinstance(timer, LocalTimer) for timer in timers.values())
     conditions = {
@@ -93,27 +93,19 @@ def run_timers(
     if len(timers) == 1:
         [(name, timer)] = timers.items()
         readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
-        result: Result = analyze(
-            readings,
-            goal="min",
-            order="rows",
-            design="fixed",
-            delta=delta,
-            contamination=0.05 if contamination == "blind" else contamination,  # blind is about comparisons
-        )
+        del options["tolerance"]
+        if options["contamination"] == "blind":  # which is about comparisons
+            options["contamination"] = 0.05
+        result: Result = analyze(readings, order="rows", design="fixed", **options)
         return replace(result, readings=readings, conditions=conditions)
     result = find_best(
         dict(timers),
         policy="toptwo" if runs is None else Paired(first=runs),
         max_pulls=1_000_000 if runs is None else runs * len(timers),
-        delta=delta,
-        contamination=contamination,
-        tolerance=tolerance,
-        goal="min",
-        rounds=True,
         max_seconds=max_seconds,
         progress=progress,
         seed=seed,
+        **fix_options(options, rounds=True),
     )
     return replace(result, conditions={**(result.conditions or {}), **conditions})
 

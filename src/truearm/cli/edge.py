@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from truearm.commands.signals import uninterrupted
+from truearm.commands.terminal import hold_signals
 from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
@@ -61,7 +61,7 @@ def _run(verb: Callable[[], Any]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        with uninterrupted():
+        with hold_signals():
             _flush_or_drop(sys.stdout)
             _show_error(_to_click_error(error))
         return FAILED
@@ -173,7 +173,7 @@ def load(*modules: str) -> None:
     """Import modules with signals held back: Python loses some that arrive during an import."""
     missing = [name for name in modules if name not in sys.modules]
     if missing:
-        with uninterrupted():
+        with hold_signals():
             for name in missing:
                 import_module(name)
 

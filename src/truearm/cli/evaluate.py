@@ -18,7 +18,7 @@ from truearm.cli.gates import exit_code
 from truearm.cli.screen import Screen
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
-from truearm.commands.signals import interruptible
+from truearm.commands.terminal import interruptible
 from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.evaluation import evaluate
 from truearm.report import tables, words

@@ -12,8 +12,7 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.cli.edge import load
-from truearm.commands.progress import ECHO_COLUMNS
-from truearm.commands.signals import uninterrupted
+from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
 from truearm.report.numbers import (
     ON_TERMINALS,
@@ -79,7 +78,7 @@ class Board:
             raise
 
     def _stop(self) -> None:
-        with uninterrupted():  # half a stop would leave the cursor hidden
+        with hold_signals():  # half a stop would leave the cursor hidden
             if self._live is None:
                 _show_line("")
             else:
@@ -95,7 +94,7 @@ class Board:
 
         picture = self.picture(now - self._started, live.console.height - _OTHER_LINES)
         picture = Constrain(picture, live.console.width - ECHO_COLUMNS)
-        with uninterrupted():  # half a drawing could not be taken back
+        with hold_signals():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * took)
@@ -107,7 +106,7 @@ class Board:
 
         # no refresh thread: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-        with uninterrupted():
+        with hold_signals():
             _show_line("")
             self._live = live
             live.start()

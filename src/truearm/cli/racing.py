@@ -37,7 +37,7 @@ from truearm.commands.measure import (
 )
 from truearm.commands.process import check_posix
 from truearm.commands.revisions import Builder, check_out, check_unchanged
-from truearm.commands.signals import interruptible
+from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
 from truearm.events import Noted, Reading
 from truearm.evidence import Judge

@@ -15,10 +15,9 @@ from truearm.claims.result import Result
 from truearm.cli import edge, gates, options
 from truearm.cli.outcome import html_page
 from truearm.cli.screen import Screen
-from truearm.commands.loops import BLOCK_S, BLOCKS
 from truearm.commands.measure import machine
-from truearm.commands.python import FreshTimer
-from truearm.commands.signals import interruptible
+from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
+from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.report import tables, words
 from truearm.report.export import document, json_text

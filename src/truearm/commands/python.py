@@ -1,11 +1,16 @@
 """Time Python code: one number per fresh process, by loops that were calibrated once.
 
 Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
-imported elsewhere, such as a function made inside another one, is timed in this process, and the result says so.
+imported elsewhere, such as a function made inside another one, is timed in this process; the result tells.
 Garbage is not collected while the clock runs, as in `timeit`.
+
+Load only adds to a block of loops, and most to a long one. So blocks are short, and a reading is their lower
+quartile: a quarter of them undisturbed is enough. (The least block, which `timeit` shows, would favor code with
+more blocks.)
 """
 
 import builtins
+import gc
 import importlib
 import inspect
 import json
@@ -13,19 +18,27 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from truearm.commands import loops as loop_code
 from truearm.commands.measure import PADDING, draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
+TimedLoops = Callable[[int, Callable[[], float]], float]
+"""A function of a number of loops and a clock, which returns seconds."""
 
+BLOCK_S = 0.0003
+"""Least length of a block of loops: 10^4 ticks of the clock, and a tenth of a slice of the CPU."""
+BLOCKS = 80
+"""Blocks of a reading: together they take as long as starting Python does."""
+MAX_READING_S = 0.05
+"""After this time no further block is started."""
 _FILE = "<truearm time>"
-# What the code prints goes nowhere: the reply has a descriptor of its own.
+# What the code prints goes nowhere: the reply has another descriptor.
 _WORKER = """
 import json, os, sys
 asked = json.loads(sys.argv[1])
@@ -85,7 +98,7 @@ class FreshTimer:
         return replace(self, loops=int(self._run(0)))
 
     def __call__(self) -> float:
-        """Return seconds per loop, measured in a process of its own."""
+        """Return seconds per loop, measured in a new process."""
         return self._run(self.loops)
 
     def _run(self, loops: int) -> float:
@@ -132,7 +145,37 @@ class FreshTimer:
 
 @cache
 def _program() -> str:
-    return inspect.getsource(loop_code) + _WORKER
+    """Return what a fresh process runs: the functions below, which import little."""
+    known = f"import gc, time\nBLOCK_S, BLOCKS, MAX_READING_S = {BLOCK_S}, {BLOCKS}, {MAX_READING_S}\n"
+    return known + "\n".join(inspect.getsource(part) for part in (calibrate, measure, _blocks)) + _WORKER
+
+
+def calibrate(timed: "TimedLoops") -> int:
+    """Return how many loops make a block, by the best of a few tries."""
+    loops = 1
+    while (took := min(_blocks(timed, loops, 5))) < BLOCK_S:
+        loops *= min(10, max(2, int(1.2 * BLOCK_S / max(took, 1e-9))))
+    return loops
+
+
+def measure(timed: "TimedLoops", loops: int) -> float:
+    """Return seconds per loop: the lower quartile of blocks, after one that warms up."""
+    took = _blocks(timed, loops, BLOCKS + 1)
+    warm = sorted(took[1:] or took)
+    return warm[len(warm) // 4] / loops
+
+
+def _blocks(timed: "TimedLoops", loops: int, most: int) -> list[float]:
+    took: list[float] = []
+    started, collecting = time.perf_counter(), gc.isenabled()
+    while len(took) < most and (not took or time.perf_counter() - started < MAX_READING_S):
+        gc.disable()
+        try:
+            took.append(timed(loops, time.perf_counter))
+        finally:
+            if collecting:
+                gc.enable()
+    return took
 
 
 def _shorten(code: str) -> str:
@@ -148,11 +191,11 @@ class LocalTimer:
 
     def calibrate(self) -> "LocalTimer":
         """Return it with enough loops for a block."""
-        return replace(self, loops=loop_code.calibrate(self._time_loops))
+        return replace(self, loops=calibrate(self._time_loops))
 
     def __call__(self) -> float:
         """Return seconds per loop."""
-        return loop_code.measure(self._time_loops, self.loops)
+        return measure(self._time_loops, self.loops)
 
     def _time_loops(self, loops: int, clock: Callable[[], float]) -> float:
         function, started = self.function, clock()

@@ -1,6 +1,11 @@
-"""Show how far a study is: a bar on a terminal, or in the output of a notebook's cell."""
+"""What a terminal sends and shows: requests to end (Ctrl-C, SIGTERM, SIGHUP, SIGQUIT), and a progress bar.
 
+Requests are obeyed at moments when nothing is left half done.
+"""
+
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,12 +14,54 @@ from types import ModuleType
 from truearm.policies import Standing
 from truearm.study import Study
 
+REQUESTS = tuple(  # Windows has no SIGHUP and no SIGQUIT
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
+)
 ECHO_COLUMNS = 3
 """Left free behind a drawing: a terminal writes ^C there, and on a full line that begins another."""
 _REDRAW_S = 0.1
 MIN_FORECAST_PULLS = 100
 """Pulls of each arm before a forecast: fewer say little."""
 Draw = Callable[[float, str], None]
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn every request to end into KeyboardInterrupt, so that cursor, processes and results are taken care of.
+
+    A signal that is ignored, such as SIGHUP under nohup, stays ignored.
+    """
+    before = {number: signal.getsignal(number) for number in REQUESTS}
+    changed = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in changed:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in changed.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Hold requests to end until the body is done, then obey the first of them.
+
+    Handlers are exchanged, because blocked signals would go to another thread. A request that would end the
+    process at once, or is ignored, is left alone.
+    """
+    arrived: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other handles signals
+        before = {number: handler for number in REQUESTS if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda n, _: arrived.append(n))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
 
 
 @contextmanager
@@ -93,7 +140,7 @@ def _terminal_bar() -> Iterator[Draw]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
     )
-    # no thread of its own: it would draw while a pull is being measured
+    # no refresh thread: it would draw while a pull is being measured
     with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda share, words: bar.update(task, completed=share, description=escape(words), refresh=True)
