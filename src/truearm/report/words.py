@@ -7,7 +7,7 @@ effort. What else a reader may want to know follows with `verbose`.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from truearm.claims.audit import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
@@ -16,10 +16,11 @@ from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
 from truearm.claims.ledger import VERDICTS, Account, Verdict
 from truearm.claims.ledger import Gate as LedgerGate
 from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
-from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
+from truearm.claims.suites import Compared, Standing, SuiteResult
 from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
+from truearm.evidence.units import Units
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.report.numbers import (
     MAX_LISTED,
@@ -109,15 +110,20 @@ def scope(conditions: Mapping[str, object] | None) -> str:
     return " over random builds" if (conditions or {}).get("builds") == "random" else ""
 
 
-def summarize(
+def summarize(result: Result, **options: Any) -> str:  # noqa: ANN401 - those of `lines`
+    """Return the summary of a result, a line for each part."""
+    return "\n".join(lines(result, **options))
+
+
+def lines(
     result: Result,
     *,
     voice: Voice | None = None,
     verbose: bool = False,
     alarms: bool = True,
     gate: Gate | None = None,
-) -> str:
-    """Return the summary of a result, a line for each part.
+) -> list[str]:
+    """Return the lines of the summary, the answer first.
 
     Parameters
     ----------
@@ -130,18 +136,6 @@ def summarize(
     gate
         The verdict of a gate, which is then the answer; by default that of the result, if it has one.
     """
-    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms, gate=gate))
-
-
-def lines(
-    result: Result,
-    *,
-    voice: Voice | None = None,
-    verbose: bool = False,
-    alarms: bool = True,
-    gate: Gate | None = None,
-) -> list[str]:
-    """Return the lines of the summary, the answer first."""
     if voice is None:
         timed = (result.conditions or {}).get("process") in ("fresh", "shared")
         voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else analysis_voice(result)
@@ -153,7 +147,7 @@ def lines(
         answer,
         support,
         [summary.effort()] if result.total else [],
-        [note.text for note in notes if verbose or note.matters],
+        [note for note, matters in notes if verbose or matters],
         summary.details() if verbose else [],
     ]
     found = [" ".join(filter(None, part)) for part in parts]
@@ -249,13 +243,10 @@ class _Summary:
 
     def __init__(self, result: Result, voice: Voice) -> None:
         self.result, self.voice, self.problem = result, voice, result.problem
-        conditions = result.conditions or {}
-        self.scope = scope(conditions)
-        two = "two " * (len(self.problem.arms) == 2)
-        self.sure = f"{confidence(self.problem)} sure" + f" of these {two}builds" * (
-            conditions.get("builds") == "one"
-        )
-        self.readings = f"{voice.reading}s"
+        self.conditions = result.conditions or {}
+        self.scope, self.readings = scope(self.conditions), f"{voice.reading}s"
+        builds = f" of these {'two ' * (len(self.problem.arms) == 2)}builds"
+        self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
 
     def parts(self) -> Parts:
         result = self.result
@@ -271,42 +262,42 @@ class _Summary:
         return self._decision()
 
     def _decision(self) -> Parts:
-        if self.result.best is None and self.result.ties:
+        result = self.result
+        if result.best is None and result.ties:
             return self._all_the_same(), []
-        match self.result.status:
-            case Status.CERTIFIED:
-                no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
-                return [self._head()], [f"{self.sure}{no_better}, {self._basis()}.", self._breakdown()]
-            case Status.TOLERABLE:
-                return self._tolerable()
-            case Status.SEPARATED:
-                return self._separation()
-            case Status.INDISTINGUISHABLE:
-                return self._indistinguishable()
-        return self._open()
+        by_status = {
+            Status.TOLERABLE: self._tolerable,
+            Status.SEPARATED: self._separation,
+            Status.INDISTINGUISHABLE: self._indistinguishable,
+            Status.EXHAUSTED: self._open,
+        }
+        if result.status in by_status:
+            return by_status[result.status]()
+        return [self._head()], [f"{self.sure}{self._no_better()}, {self._basis()}.", self._breakdown()]
+
+    def _no_better(self) -> str:
+        return f" that no {self.voice.arm} is better" * bool(self.result.ties)
 
     # The effort, details, alarms and doubts
 
     def effort(self) -> str:
         """Return how much was measured."""
-        result = self.result
+        result, units = self.result, getattr(self.result, "units", None)
         if result.items is not None:
             of = "" if result.items.all is None else f" of {count(result.items.all)}"
             return " ".join([f"{count(result.items.scored)}{of} items scored.", *_failures(result)])
-        rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds else ""
-        units = getattr(result, "units", None)
-        each = "" if units is None else f", one per {name_of(units.name)}"
-        took = "" if self.voice.elapsed is None else f", {seconds(self.voice.elapsed)}"
         shared = (
             " Timed in one process, because a function could not be imported by another: the hash seed and the "
             "memory layout are part of the answer."
-        ) * ((result.conditions or {}).get("process") == "shared")
-        total = plural(result.total, "build" if self.scope else self.voice.reading)
-        if self.scope:
-            total += f", {plural(result.total * (result.conditions or {})['runs_per_build'], 'run')}"
-        elif runs := (result.conditions or {}).get("best_of"):
-            total += f", each the {self.voice.best or 'best'} of {runs} runs"
-        return f"{rounds}{total}{each}{took}.{shared}"
+        ) * (self.conditions.get("process") == "shared")
+        parts = [
+            plural(max(result.pulls.values()), "round") if self.problem.rounds else "",
+            plural(result.total, "build" if self.scope else self.voice.reading),
+            plural(result.total * self.conditions["runs_per_build"], "run") if self.scope else "",
+            "" if units is None else f"one per {name_of(units.name)}",
+            "" if self.voice.elapsed is None else seconds(self.voice.elapsed),
+        ]
+        return f"{', '.join(filter(None, parts))}.{shared}"
 
     def details(self) -> list[str]:
         """Return what exactly is certified in rounds, or the deviation of the only arm."""
@@ -377,17 +368,13 @@ class _Summary:
         unit = self.voice.unit
         low, high = ends(arm.low, arm.high, self.problem, unit=unit)
         seen = unit.attach(value(arm.observed, self.problem, unit=unit))
-        match math.isinf(arm.low), math.isinf(arm.high):
-            case True, True:
-                return seen
-            case True, False:
-                where = f"at most {unit.attach(high)}"
-            case False, True:
-                where = f"at least {unit.attach(low)}"
-            case _:
-                where = f"between {low} and {unit.attach(high)}"
-        clean = f" if no {self.voice.reading} is bad" if self.problem.contamination is None else ""
-        return f"{seen}, true {target_name(self.problem)} {where}{clean}"
+        where = {
+            (True, True): f"between {low} and {unit.attach(high)}",
+            (True, False): f"at least {unit.attach(low)}",
+            (False, True): f"at most {unit.attach(high)}",
+        }.get((math.isfinite(arm.low), math.isfinite(arm.high)))
+        clean = f" if no {self.voice.reading} is bad" * (self.problem.contamination is None)
+        return seen if where is None else f"{seen}, true {target_name(self.problem)} {where}{clean}"
 
     # What the best arm is called
 
@@ -417,7 +404,7 @@ class _Summary:
         """Return which arm is best and by how much; arms that tie with it are named with it (evidence T11)."""
         result, problem = self.result, self.problem
         if problem.handicap is not None:
-            return self._against_baseline(problem.handicap)
+            return self._against_handicap(problem.handicap)
         alike = (*result.ties, *result.may_tie)  # how far apart these are is not known
         near = [x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)]
         best = names([result.best or "", *result.ties])
@@ -441,31 +428,27 @@ class _Summary:
 
     def _basis(self) -> str:
         """Return what an answer rests on, after "95% sure,"."""
-        problem, arms = self.problem, f"{self.voice.arm}s"
-        alike = f"for any {'load' if self.voice.better else 'disturbance'} that treats the {arms} alike"
-        order = (self.result.conditions or {}).get("order")
-        parts = []
-        if problem.is_blind:
-            parts += ["the order of a round does not matter"] * (order != "drawn")
-        elif problem.target == "wins" and problem.contamination is None:
-            parts.append(f"bad {self.readings} do not change which {self.voice.arm} wins more rounds")
-        else:
-            parts.append(self._contamination())
-        if self.result.certificate.estimated:
-            parts.append("the estimator errs by no more than its radius and bias")
-        if problem.target == "wins" and is_handed_on(self.result):  # extensions E1
-            parts.append(f"one {self.voice.arm} wins at least half of the rounds against every other")
-        if self.result.design == "fixed":
-            parts.append(f"the number of {self.readings} was fixed in advance")
-        said = [alike] * (problem.target == "wins") + [f"assuming {join(parts)}"] * bool(parts)
-        if not problem.is_blind:
-            return ", ".join(said)
+        problem, arm, wins = self.problem, self.voice.arm, self.problem.target == "wins"
+        order = self.conditions.get("order")
+        alike = f"for any {'load' if self.voice.better else 'disturbance'} that treats the {arm}s alike"
+        bad = self._contamination()
+        if wins and problem.contamination is None:
+            bad = f"bad {self.readings} do not change which {arm} wins more rounds"
+        assumed = {
+            bad: not problem.is_blind,
+            "the order of a round does not matter": problem.is_blind and order != "drawn",
+            "the estimator errs by no more than its radius and bias": self.result.certificate.estimated,
+            f"one {arm} wins at least half of the rounds against every other": wins and is_handed_on(self.result),
+            f"the number of {self.readings} was fixed in advance": self.result.design == "fixed",
+        }
+        parts = [part for part, holds in assumed.items() if holds]
+        said = ", ".join([alike] * wins + [f"assuming {join(parts)}"] * bool(parts))
         known = {
             "drawn": "were side by side in random order",
             "parallel": "ran at the same time",
             "seed": "came in an order from a known seed",
         }.get(order or "", "are from an export")
-        return f"{', '.join(said)}: {self.readings} {known}"
+        return f"{said}: {self.readings} {known}" if problem.is_blind else said
 
     def _contamination(self) -> str:
         """Return what is assumed about bad readings, or wrong scores."""
@@ -484,9 +467,7 @@ class _Summary:
 
     def _breakdown(self, opening: str = "Still holds") -> str:
         point = getattr(self.result.breakdown, self.problem.declared.adversary.value)
-        if point is None:
-            return ""
-        return f"{opening} {self._up_to(point)}."
+        return "" if point is None else f"{opening} {self._up_to(point)}."
 
     def _separation(self) -> Parts:
         no_better = f" that no {self.voice.arm} is better" * (self.problem.target != "wins")
@@ -503,39 +484,33 @@ class _Summary:
         result, problem, voice = self.result, self.problem, self.voice
         sure = f"{self.sure}, {self._basis()}."
         if problem.handicap is not None:
-            return [self._against_baseline(problem.handicap)], [sure, self._breakdown()]
+            return [self._against_handicap(problem.handicap)], [sure, self._breakdown()]
         best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, voice.unit)
         within = distance(result.tolerance, problem, voice.unit)
         known = f" (tolerance {asked})" * (within != asked and bool(problem.tolerance))
+        head = f"{best} is within {within} of the {self._goal()}{known}."
         if result.tolerance == math.inf:  # bounds on effective gaps alone (extensions E3)
             head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
         elif problem.target == "wins":
             # an arm that another one ruled out may beat the best one: side by side arms may go in a circle
             rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
             head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
-        else:
-            head = f"{best} is within {within} of the {self._goal()}{known}."
         others = [arm for arm in result.candidates if arm != result.best]
         return [head, f"{names(others)} may be better, but by no more than that." * bool(others)], [sure]
 
-    def _against_baseline(self, handicap: Handicap) -> str:
-        """Return how arms compare with a gate's baseline; ratios are to positive readings only."""
-        result = self.result
-        others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
-        much = self._tolerance(handicap)
+    def _against_handicap(self, handicap: Handicap) -> str:
+        """Return how an arm compares with the one that must be better by more than a tolerance."""
+        result, other = self.result, next(arm for arm in self.problem.arms if arm != handicap.arm)
+        pair, much = (name_of(other), name_of(handicap.arm)), self._tolerance(handicap)
+        said = "{} is not worse than {} by more than {}."
         if result.best == handicap.arm:
-            behind = [arm for arm in others if arm not in result.ties]
-            parts = [f"{names(behind)} {_are(behind)} worse than {base} by {much} or more"] if behind else []
-            if result.ties:
-                parts.append(f"{names(result.ties)} may be worse than {base} by exactly {much}")
-            return f"{'; '.join(parts)}."
-        if len(others) == 1:
-            return f"{name_of(others[0])} is not worse than {base} by more than {much}."
-        winners = [arm for arm in (result.best or "", *result.ties) if arm != handicap.arm]
-        return f"{names(winners)} {_are(winners)} best when {base} counts as {much} worse than it is."
+            said = (
+                "{} may be worse than {} by exactly {}." if result.ties else "{} is worse than {} by {} or more."
+            )
+        return said.format(*pair, much)
 
     def _tolerance(self, handicap: Handicap) -> str:
-        """Return a gate's tolerance; a percentage is of positive readings only."""
+        """Return a handicap; a percentage is of positive readings only."""
         seen = next(arm.observed for arm in self.result.arms if arm.name == handicap.arm)
         return "0%" if handicap.tolerance.relative and seen <= 0 else amount(handicap.tolerance, self.voice.unit)
 
@@ -544,34 +519,32 @@ class _Summary:
     def gate(self, found: Gate) -> Parts:
         """Return the verdict of a gate and what it rests on."""
         result, handicap, base = self.result, self.problem.handicap, name_of(found.baseline)
-        others = [arm for arm in self.problem.arms if arm != found.baseline]
-        much = "" if handicap is None else f" by more than {amount(handicap.tolerance, self.voice.unit)}"
-        support = [f"{self.sure}, {self._basis()}."]
-        if len(others) == 1 and result.best is not None:
-            support.append(self._breakdown())
-        if found.verdict == "FAIL":
-            return [
-                f"FAIL: {names(found.failed)} {_are(found.failed)} worse than {base}{much}{self.scope}."
-            ], support
-        if found.verdict == "PASS":
-            than = f"not worse than {base}{much}" if much else f"better than {base}"
-            return [f"PASS: {names(others)} {_are(others)} {than}{self.scope}."], support
         if result.status is Status.DOUBTFUL:
             return ["UNSURE: the readings contradict an assumption, so nothing is certified.", *self.doubts()], []
         if is_meaningless(result):
             needs = f"a tolerance in percent needs positive readings; pass it in the unit of those of {base}"
             return [f"UNSURE: {needs}."], []
+        others = [arm for arm in self.problem.arms if arm != found.baseline]
+        much = "" if handicap is None else f" by more than {amount(handicap.tolerance, self.voice.unit)}"
+        if found.verdict != "UNSURE":
+            arms, than = others, f"not worse than {base}{much}" if much else f"better than {base}"
+            if found.verdict == "FAIL":
+                arms, than = list(found.failed), f"worse than {base}{much}"
+            support = self._breakdown() if len(others) == 1 and result.best is not None else ""
+            answer = f"{found.verdict}: {names(arms)} {_are(arms)} {than}{self.scope}."
+            return [answer], [f"{self.sure}, {self._basis()}.", support]
         left = found.undecided
         why = join([x for x in (self._between_arms(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
         why = f": {why} ({self.sure})" if why else ""
         question = f"whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much}{self.scope}"
-        answer = [f"UNSURE: {question} is not shown{why}."]
-        if is_hidden(result):
-            answer.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
-        if found.budget is not None:
-            answer.append(f"Stopped early: at this rate {plural(found.budget, 'round')} would not show it either.")
-        support = [self._no_help()] if result.status is Status.INDISTINGUISHABLE else []
-        return answer, [*support, *self._would_decide()]
+        answers = {
+            f"UNSURE: {question} is not shown{why}.": True,
+            f"--timeout ends runs before they can be that much worse than {base}: raise it.": is_hidden(result),
+            f"Stopped early: at this rate {plural(found.budget or 0, 'round')} would not show it "
+            "either.": found.budget is not None,
+        }
+        support = self._no_help() if result.status is Status.INDISTINGUISHABLE else ""
+        return [answer for answer, holds in answers.items() if holds], [support, *self._would_decide()]
 
     # Undecided
 
@@ -732,24 +705,18 @@ class _Summary:
     def _against_control(self, control: Control) -> Parts:
         result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
         said, reference = self.voice.better or "better", name_of(control.arm)
-        answer = [
-            f"{names(better)} {_are(better)} {said} than {reference}."
-            if better
-            else f"No {self.voice.arm} is shown to be {said} than {reference}."
-        ]
+        head = f"{names(better)} {_are(better)} {said} than {reference}."
+        answer = head if better else f"No {self.voice.arm} is shown to be {said} than {reference}."
         much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(self.problem.tolerance)
         support = [
             *(self._control_support(control) if better else ()),
             f"{names(beaten)} {_are(beaten)} not {said}{much} ({self.sure}, on its own)." * bool(beaten),
             f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open." * bool(left),
         ]
-        if result.status not in DECIDED:
-            return answer, support
+        also, more = self._decision() if result.status in DECIDED else ([], [])
         if result.status is Status.CERTIFIED and better:  # what it assumes is already there
-            no_better = f" that no {self.voice.arm} is better" * bool(result.ties)
-            return [*answer, self._head()], [*support, f"{self.sure}{no_better} of the best, on its own."]
-        also, more = self._decision()
-        return [*answer, *also], [*support, *more]
+            more = [f"{self.sure}{self._no_better()} of the best, on its own."]
+        return [answer, *also], [*support, *more]
 
     def _control_support(self, control: Control) -> Iterator[str]:
         declared = self.problem.declared
@@ -817,22 +784,21 @@ def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
     """Return what in the readings contradicts an assumption, and what to do about it."""
     arm, column, name = name_of(one.arm), name_of(one.detail), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
-    declared, bad = _declaration(problem), f"{count(one.found)} of {count(one.n)} are"
-    widen = f"widen it ({voice.option('between')})"
-    outside = "missing: find out why they fail"
-    if problem.between is not None:
-        outside = f"missing or outside the plausible range {span(problem.between, voice.unit)}: {widen}"
+    declared, widen = _declaration(problem), f"widen it ({voice.option('between')})"
+    between = "" if problem.between is None else f" {span(problem.between, voice.unit)}"
+    lost = "missing: find out why they fail"
+    if between:
+        lost = f"missing or outside the plausible range{between}: {widen}"
     values = "".join(f" {voice.measure(x)}" for x in one.values)
     unit = voice.option("unit", column if voice.options else repr(column))
     return {
         "dependence": _dependence(one, problem),
         "missing": f"{some} are missing, more than chance explains if {declared}. They count at their worst: find "
         "out why they fail.",
-        "outside": f"{some} are outside the plausible range{'' if problem.between is None else ' '}"
-        f"{'' if problem.between is None else span(problem.between, voice.unit)}, more than chance explains if "
-        f"{declared}: find out why, {widen}, or raise eps.",
-        "contradiction": f"No true {name} of {arm} fits its readings if {declared}, because {bad} {outside}, or "
-        "raise eps.",
+        "outside": f"{some} are outside the plausible range{between}, more than chance explains if {declared}: "
+        f"find out why, {widen}, or raise eps.",
+        "contradiction": f"No true {name} of {arm} fits its readings if {declared}, because {count(one.found)} of "
+        f"{count(one.n)} are {lost}, or raise eps.",
         "outliers": f"{some} are more than ten robust standard deviations from its median, more than expected "
         f"if {declared}: check them, and raise eps unless they are true readings with very heavy tails.",
         "units": f"{some} are near {one.detail} its median and hardly any are close to that: if this is a mistake "
@@ -857,20 +823,20 @@ def _dependence(one: Alarm, problem: Problem) -> str:
             "in each."
         )
     whose = f"The readings of {name_of(one.arm)} depend" if one.arm else "Readings depend"
-    what = (
-        f"{whose} on when they were taken: conditions drift, come and go, readings repeat, or the bad readings "
-        "changed over time."
+    remedy = (
+        "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions the same, or pass one "
+        "reading per independent unit."
     )
     if len(problem.arms) == 1:
-        return f"{what} Keep conditions the same, or measure side by side with what you compare to."
-    if one.detail == SIDE_BY_SIDE:
-        return (
-            f"{what} All arms were measured side by side, so conditions that affect all of them do little harm; "
-            "still, keep them the same."
+        remedy = "Keep conditions the same, or measure side by side with what you compare to."
+    elif one.detail == SIDE_BY_SIDE:
+        remedy = (
+            "All arms were measured side by side, so conditions that affect all of them do little harm; still, "
+            "keep them the same."
         )
     return (
-        f"{what} Measure the arms side by side (`truearm race`, or rounds=True), keep conditions the same, or "
-        "pass one reading per independent unit."
+        f"{whose} on when they were taken: conditions drift, come and go, readings repeat, or the bad readings "
+        f"changed over time. {remedy}"
     )
 
 
@@ -882,16 +848,14 @@ def _tie_remedy(decides: str, voice: Voice) -> str:
     if not decides:
         return ", so record more digits if the instrument has them"
     name, _, limit = decides.partition("=")
-    return (
-        f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides ({voice.option(name, limit)})"
-    )
+    side = name.replace("_", " ")
+    return f" by it, but the share of readings {side} {limit} decides ({voice.option(name, limit)})"
 
 
 def _declaration(problem: Problem) -> str:
-    declared = problem.contamination
-    if declared is None:
+    if problem.contamination is None:
         return f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
-    return "no reading is bad" if declared.eps == 0 else assuming(declared)
+    return assuming(problem.contamination)
 
 
 # What a result assumes
@@ -899,149 +863,128 @@ def _declaration(problem: Problem) -> str:
 
 def assumptions(result: Result) -> tuple[str, ...]:
     """Return the assumptions of a result, one sentence each."""
-    problem = result.problem
-    return (
-        *_ASSUMPTIONS.get(problem.target, _draws_assumed)(result),
-        *(["The number of readings of each arm was fixed before the first of them."] * (result.design == "fixed")),
-        *_decision_assumed(result),
-        _error_statement(result),
-    )
+    by_target = {"wins": _assume_rounds, "mean": _assume_scores}.get(result.problem.target, _assume_draws)
+    said = {**by_target(result), **_assume_decision(result)}
+    return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-def _draws_assumed(result: Result) -> Iterator[str]:
-    problem = result.problem
-    yield from _contamination_assumed(problem.contamination)
-    yield (
+Sentences = dict[str, object]
+"""Sentences, each with what is true if it applies."""
+
+
+def _assume_draws(result: Result) -> Sentences:
+    problem, declared = result.problem, result.problem.contamination
+    between = "" if problem.between is None else span(problem.between)
+    blind = "" if declared and declared.adversary is Adversary.MALICIOUS else _BLIND_TO_RANGE
+    return {
+        **_assume_contamination(declared),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
-        "independent and follow one law."
-    )
-    yield (
-        "Arms may move together: nothing is assumed about how draws of different arms depend on each other."
-        if problem.dependent_arms
-        else "Draws of different arms are independent of each other."
-    )
-    yield "A missing reading counts at its worst: it may be missing because of its value."
-    declared = problem.contamination
-    if problem.between is not None and declared is not None and problem.target != "share":
-        malicious = declared.adversary is Adversary.MALICIOUS
-        why = "" if malicious else " leaving the range does not depend on the true value, and"
-        yield (
-            f"True readings are in {span(problem.between)}, so one outside is bad;{why} such readings are within "
-            "the declared contamination."
-        )
-    yield "A time-out is a reading worse than every value; all arms have the same time limit."
+        "independent and follow one law.": True,
+        "Arms may move together: nothing is assumed about how draws of different arms depend on each "
+        "other.": problem.dependent_arms,
+        "Draws of different arms are independent of each other.": not problem.dependent_arms,
+        "A missing reading counts at its worst: it may be missing because of its value.": True,
+        f"True readings are in {between}, so one outside is bad;{blind} such readings are within the declared "
+        "contamination.": between and declared and problem.target != "share",
+        "A time-out is a reading worse than every value; all arms have the same time limit.": True,
+    }
 
 
-def _rounds_assumed(result: Result) -> Iterator[str]:
+_BLIND_TO_RANGE = " leaving the range does not depend on the true value, and"
+
+
+def _assume_rounds(result: Result) -> Sentences:
     """Return what a comparison in rounds assumes (extensions E1)."""
     declared = result.problem.contamination
-    if declared is None:
-        yield "Bad readings do not change which arm wins more rounds; their share is not bounded."
-    else:
-        yield from _contamination_assumed(declared)
-    yield (
+    unbounded = "Bad readings do not change which arm wins more rounds; their share is not bounded."
+    return {
+        **({unbounded: True} if declared is None else _assume_contamination(declared)),
         "A round measures all arms that are left once each, side by side: its conditions (load, person, item, "
-        "day) affect all of them alike."
-    )
-    yield "Which of two arms wins more often does not change from round to round; how well they do may."
-    if declared is not None and declared.clairvoyant:
-        yield "The true readings do not react to earlier readings."
-    if is_handed_on(result):
-        yield "One of the arms wins at least half of the rounds against every other one."
-    yield "A round with a missing reading counts against the arm that is to be shown to win."
-    yield (
+        "day) affect all of them alike.": True,
+        "Which of two arms wins more often does not change from round to round; how well they do may.": True,
+        "The true readings do not react to earlier readings.": declared and declared.clairvoyant,
+        "One of the arms wins at least half of the rounds against every other one.": is_handed_on(result),
+        "A round with a missing reading counts against the arm that is to be shown to win.": True,
         "A reading that timed out loses to one that did not; all arms have the same time limit, and a round in "
-        "which both time out is won by neither."
-    )
+        "which both time out is won by neither.": True,
+    }
 
 
-def _scores_assumed(result: Result) -> Iterator[str]:
+def _assume_scores(result: Result) -> Sentences:
     """Return what a comparison of mean scores assumes (extensions B)."""
-    declared, items = result.problem.declared, result.problem.items
-    wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of each arm's scores are wrong" if declared.eps else ""
-    yield f"Scores are compared as given{': ' * bool(wrong)}{wrong}."
-    if items is None:
-        yield "Items are independent draws; which of two arms has the higher mean does not change between them."
-    else:
-        drawn = (
-            "The items were drawn" if not result.certificate.is_analysis else "You say that the items were drawn"
-        )
-        yield f"{drawn} in random order from a list of {count(items)}; each score was fixed before the order was."
-    yield "A missing score counts at its worst."
+    eps, items = result.problem.declared.eps, result.problem.items
+    wrong = f": at most {percent(eps, ROUND_FLOOR)} of each arm's scores are wrong" if eps else ""
+    drawn = "You say that the items were drawn" if result.certificate.is_analysis else "The items were drawn"
+    return {
+        f"Scores are compared as given{wrong}.": True,
+        "Items are independent draws; which of two arms has the higher mean does not change between them.": items
+        is None,
+        f"{drawn} in random order from a list of {count(items or 0)}; each score was fixed before the order "
+        "was.": items is not None,
+        "A missing score counts at its worst.": True,
+    }
 
 
-_ASSUMPTIONS = {"wins": _rounds_assumed, "mean": _scores_assumed}
+_ADVERSARIES = {
+    Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings (malicious).",
+    Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may "
+    "(prescient).",
+    Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings "
+    "(oblivious).",
+}
 
 
-def _contamination_assumed(c: Contamination | None) -> Iterator[str]:
+def _assume_contamination(c: Contamination | None) -> Sentences:
     if c is None:
-        yield (
+        return {
             "Bad readings do not reverse the true order: all effective gaps are positive. Their share is not "
-            "bounded, and intervals are those of the observed readings."
-        )
-        yield "Bad readings do not depend on readings not yet taken (causal)."
-        return
+            "bounded, and intervals are those of the observed readings.": True,
+            "Bad readings do not depend on readings not yet taken (causal).": True,
+        }
     if c.blind:
-        yield (
-            "The order of each round was random and unknown before; disturbances and after-effects do not depend "
-            "on which command runs."
-        )
-        return
+        unknown = "The order of each round was random and unknown before"
+        return {f"{unknown}; disturbances and after-effects do not depend on which command runs.": True}
     if c.eps == 0:
-        yield "No reading is bad."
-        return
-    malicious = c.adversary is Adversary.MALICIOUS
-    known = "whatever happened before" if malicious else "whatever its true value and whatever happened before"
-    yield (
-        f"Each reading has at most a {percent(c.eps, ROUND_FLOOR)} chance of being bad, {known}; bad readings may "
-        "have any value."
-    )
-    yield {
-        Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings "
-        "(malicious).",
-        Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may "
-        "(prescient).",
-        Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings "
-        "(oblivious).",
-    }[c.adversary]
-    if c.error:
-        yield (
-            f"That bound comes from an audit and is wrong with probability at most "
-            f"{percent(c.error, ROUND_CEILING)}, which adds to every error probability; the readings to check "
-            "were drawn at random after they were recorded, from each arm separately unless bad ones are equally "
-            "common in all."
-        )
-    if c.adversary is not Adversary.OBLIVIOUS:
-        yield (
-            "They may depend on readings not yet taken (clairvoyant)."
-            if c.clairvoyant
-            else "They do not depend on readings not yet taken (causal)."
-        )
+        return {"No reading is bad.": True}
+    value = "" if c.adversary is Adversary.MALICIOUS else "whatever its true value and "
+    foresees = c.adversary is not Adversary.OBLIVIOUS
+    return {
+        f"Each reading has at most a {percent(c.eps, ROUND_FLOOR)} chance of being bad, {value}whatever happened "
+        "before; bad readings may have any value.": True,
+        _ADVERSARIES[c.adversary]: True,
+        f"That bound comes from an audit and is wrong with probability at most {percent(c.error, ROUND_CEILING)}, "
+        "which adds to every error probability; the readings to check were drawn at random after they were "
+        "recorded, from each arm separately unless bad ones are equally common in all.": c.error,
+        "They may depend on readings not yet taken (clairvoyant).": foresees and c.clairvoyant,
+        "They do not depend on readings not yet taken (causal).": foresees and not c.clairvoyant,
+    }
 
 
-def _decision_assumed(result: Result) -> Iterator[str]:
-    problem, handicap = result.problem, result.problem.handicap
+def _assume_decision(result: Result) -> Sentences:
+    problem, handicap, r = result.problem, result.problem.handicap, result.problem.regularity
+    decided = result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins"
+    error = percent(problem.error, ROUND_CEILING)
+    said: Sentences = {
+        "The number of readings of each arm was fixed before the first of them.": result.design == "fixed"
+    }
     if handicap is not None:
-        late = (
-            "" if handicap.limit is None else f", and as a time-out where that is beyond {number(handicap.limit)}"
-        )
-        worse = amount(handicap.tolerance)
-        yield f"{name_of(handicap.arm)} is judged as if it were worse by {worse} than it is{late}."
-    if problem.regularity is not None:
-        r = problem.regularity
-        yield (
+        limit = handicap.limit
+        late = "" if limit is None else f", and as a time-out where that is beyond {number(limit)}"
+        much = amount(handicap.tolerance)
+        said[f"{name_of(handicap.arm)} is judged as if it were worse by {much} than it is{late}."] = True
+    if r is not None:
+        said[
             f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each arm "
             f"rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
-        )
-    if result.certificate.estimated:
-        yield "For every arm the estimator errs by no more than its bias and its radius."
-    if result.status is Status.INDISTINGUISHABLE:
-        yield (
-            "That more readings would not help assumes that future readings behave the same, bad ones included, "
-            f"and has its own error probability of {percent(problem.error, ROUND_CEILING)}."
-        )
-    if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
-        yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed."
+        ] = True
+    return {
+        **said,
+        "For every arm the estimator errs by no more than its bias and its radius.": result.certificate.estimated,
+        "That more readings would not help assumes that future readings behave the same, bad ones included, and "
+        f"has its own error probability of {error}.": result.status is Status.INDISTINGUISHABLE,
+        "The best arm is one that no other arm beats; arms that tie with it, or may, are listed.": decided,
+        f"Each of these is wrong with probability at most {error}, each on its own: {_statements(result)}.": True,
+    }
 
 
 _STATEMENTS = {
@@ -1055,32 +998,29 @@ _STATEMENTS = {
 }
 
 
-def _error_statement(result: Result) -> str:
-    control, parts = result.control, []
-    if control is not None and control.method != "fdr":  # there the mean share of errors is bounded
-        parts.append("all arms named better than the control")
-    if control is not None:
-        parts.append("all arms named not better")
-    if result.certificate.places:
-        parts.append("all places and tiers")
-    error = percent(result.problem.error, ROUND_CEILING)
-    statements = ", ".join([*parts, _STATEMENTS[result.problem.target]])
-    return f"Each of these is wrong with probability at most {error}, each on its own: {statements}."
+def _statements(result: Result) -> str:
+    control = result.control
+    parts = {  # with false discoveries the mean share of errors is bounded
+        "all arms named better than the control": control is not None and control.method != "fdr",
+        "all arms named not better": control is not None,
+        "all places and tiers": result.certificate.places,
+        _STATEMENTS[result.problem.target]: True,
+    }
+    return ", ".join(part for part, holds in parts.items() if holds)
 
 
 # Analyses
 
 
-class _Note(NamedTuple):
-    text: str
-    matters: bool = True
-    """Shown without `verbose`."""
+Note = tuple[str, bool]
+"""A sentence, and whether it is shown without `verbose`."""
 
 
 def notes(result: Analysis) -> tuple[str, ...]:
     """Return what a reader of an analysis should know besides the answer, one sentence each."""
-    decides = [] if result.best is not None or result.status is Status.DOUBTFUL else [more_readings(result)]
-    return (*(note.text for note in _notes(result, PLAIN)), *(text for text in decides if text))
+    is_open = result.best is None and result.status is not Status.DOUBTFUL
+    more = more_readings(result) if is_open else ""
+    return (*(note for note, _ in _notes(result, PLAIN)), *([more] if more else []))
 
 
 def _is_binary(result: Result) -> bool:
@@ -1089,35 +1029,34 @@ def _is_binary(result: Result) -> bool:
     return all(x in (0, 1) for x in known)
 
 
-def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
-    yield from (_Note(text) for text in tiers(result.tiers, result.problem.error))
+def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
+    for text in tiers(result.tiers, result.problem.error):
+        yield text, True
     if (between := result.problem.between) is not None and (total := sum(result.outside.values())):
         fate = "count as bad ones" if total > 1 else "counts as a bad one"
         some = f"{plural(total, 'reading')} outside {span(between, voice.unit)}"
-        yield _Note(f"{some} {fate} ({_by_arm(result.outside)}).")
+        yield f"{some} {fate} ({_by_arm(result.outside)}).", True
     if result.units is not None:
-        yield from _unit_notes(result)
+        yield from _unit_notes(result.units, result.problem)
     if result.problem.target == "wins" and _is_binary(result):
         means = voice.option("score_range", "0 1" if voice.options else "(0, 1)")
-        yield _Note(
-            f"Readings are 0 or 1, so most rounds tie, which counts against the winner: {means} compares means."
-        )
+        tie = "Readings are 0 or 1, so most rounds tie, which counts against the winner"
+        yield f"{tie}: {means} compares means.", True
     if total := sum(result.missing.values()):
         fate = "counts at its worst" if total == 1 else "count at their worst"
-        yield _Note(f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).")
+        yield f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).", True
     if few := result.few:
         most = max(few.values())
         each = " each" * (len(few) > 1) if min(few.values()) == most else " or less"
         has = "has" if len(few) == 1 else "have"
-        yield _Note(f"{names(list(few))} {has} {plural(most, 'reading')}{each}: too few to decide anything.")
+        yield f"{names(list(few))} {has} {plural(most, 'reading')}{each}: too few to decide anything.", True
     if result.coarse:
-        yield _Note(_wide_buckets(result))
-    is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a winner's summary says it
-    yield (
-        _Note("Valid if the number of readings of every arm was chosen in advance (fixed design).", is_unsaid)
-        if result.design == "fixed"
-        else _Note("Valid no matter how often the data were looked at (sequential design).", False)
-    )
+        yield _wide_buckets(result), True
+    if result.design == "fixed":
+        is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a winner's summary says it
+        yield "Valid if the number of readings of every arm was chosen in advance (fixed design).", is_unsaid
+    else:
+        yield "Valid no matter how often the data were looked at (sequential design).", False
 
 
 def _by_arm(counts: Mapping[str, int]) -> str:
@@ -1127,22 +1066,18 @@ def _by_arm(counts: Mapping[str, int]) -> str:
     return ", ".join([*shown, plural(more, "other arm")] if more > 0 else shown)
 
 
-def _unit_notes(result: Analysis) -> Iterator[_Note]:
-    units, rounds = result.units, result.problem.rounds
-    if units is None:
-        return
+def _unit_notes(units: Units, problem: Problem) -> Iterator[Note]:
     name = name_of(units.name)
     made = f"A reading is the median of one {name}"
-    if result.problem.target == "share":
+    if problem.target == "share":
         made = f"A {name} succeeds if at least half of its readings do"
-    if rounds:
+    if problem.rounds:
         made = f"A round is one {name}, and a reading the median of an arm's rows in it"
-    yield _Note(f"{made}; there were {plural(sum(units.rows.values()), 'row')}.", False)
-    if units.shared and not result.problem.dependent_arms and not rounds:
-        yield _Note(
-            f"Several arms share values of {name} ({count(units.shared)} in all), which count as different ones; "
-            f"if they are the same person or item, compare arms within them (round={units.name!r})."
-        )
+    yield f"{made}; there were {plural(sum(units.rows.values()), 'row')}.", False
+    if units.shared and not problem.dependent_arms and not problem.rounds:
+        some = f"Several arms share values of {name} ({count(units.shared)} in all), which count as different ones"
+        within = f"compare arms within them (round={units.name!r})"
+        yield f"{some}; if they are the same person or item, {within}.", True
 
 
 def _wide_buckets(result: Analysis) -> str:
@@ -1157,18 +1092,14 @@ def _wide_buckets(result: Analysis) -> str:
 
 def more_readings(result: Analysis, reading: str = "reading") -> str:
     """Return how many more readings would decide, if that is feasible."""
-    if result.coarse:
+    if result.coarse or (result.needed is not None and not sum(result.needed.values())):
         return ""
     if result.needed is None:
         return f"No number of {reading}s like these would decide this (an estimate)."
     more = sum(result.needed.values())
     if more > _PRACTICAL * max(1, result.total):
         return f"More {reading}s like these would not decide this in practice (an estimate)."
-    return (
-        f"About {number(float(f'{more:.2g}'))} more readings like these would decide this (an estimate)."
-        if more
-        else ""
-    )
+    return f"About {number(float(f'{more:.2g}'))} more readings like these would decide this (an estimate)."
 
 
 def tiers(found: Tiers | None, error: float) -> list[str]:
@@ -1176,18 +1107,16 @@ def tiers(found: Tiers | None, error: float) -> list[str]:
     if found is None:
         return []
     groups = [names(tier) for tier in found.tiers]
-    shown = groups if len(groups) <= _MAX_TIERS else groups[: _MAX_TIERS - 1]
-    rest = [f"{count(len(groups) - len(shown))} more"] if len(shown) < len(groups) else []
+    if len(groups) > _MAX_TIERS:
+        groups[_MAX_TIERS - 1 :] = [f"{count(len(groups) - _MAX_TIERS + 1)} more"]
+    head = "One tier: no group of arms is certified to be better than all others"
+    if len(groups) > 1:
+        listed = f"{count(len(found.tiers))} tiers: {'; then '.join(groups)}"
+        head = f"{listed}. Each arm of a tier is better than each arm of every later one"
     order = f"the order of {count(found.claimed)} of {count(found.pairs)} pairs of arms is certified"
-    sure = f"{percent(1 - error, ROUND_FLOOR, 4)} sure of all of it"
-    head = (
-        f"{count(len(groups))} tiers: {'; then '.join([*shown, *rest])}. Each arm of a tier is better than each "
-        f"arm of every later one; {order} ({sure})."
-        if len(groups) > 1
-        else f"One tier: no group of arms is certified to be better than all others; {order} ({sure})."
-    )
     skipped = f"{count(found.skipped)} close pairs were not compared one by one and count as open."
-    return [head, *([skipped] if found.skipped else [])]
+    sure = f"{percent(1 - error, ROUND_FLOOR, 4)} sure of all of it"
+    return [f"{head}; {order} ({sure}).", *([skipped] if found.skipped else [])]
 
 
 def audit(found: Audit) -> str:
@@ -1214,30 +1143,25 @@ SUITE_ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguish
 
 def suite_headline(result: SuiteResult) -> str:
     """Return the answer in a few words; of a gate it begins with PASS, FAIL or UNSURE."""
-    said = _suite_headline(result)
-    if not result.suite.gate:
-        return said
-    return f"{suite_verdict(result)}: {said[0].lower()}{said[1:]}"
+    than = f"worse than in {name_of(result.suite.reference)}{_suite_tolerance(result)}"
+    doubtful, worse = result.named("doubtful"), result.named("worse")
+    left = len(result.named("open")) + len(result.named("indistinguishable"))
+    if not result.compared:
+        said = "No metric was compared"
+    elif doubtful:
+        said = f"{count(len(doubtful))} of {_comparisons(result)} {_are(doubtful)} doubtful"
+    elif worse:
+        said = f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} {than}"
+    else:
+        said = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
+    return f"{suite_verdict(result)}: {said[0].lower()}{said[1:]}" if result.suite.gate else said
 
 
 def suite_verdict(result: SuiteResult) -> str:
     """Return the verdict of a suite that is a gate."""
-    if result.status == "doubtful":
-        return "UNSURE"
-    return "FAIL" if result.failed else "PASS" if result.status == "decided" else "UNSURE"
-
-
-def _suite_headline(result: SuiteResult) -> str:
-    reference, much = name_of(result.suite.reference), _suite_tolerance(result)
-    if not result.compared:
-        return "No metric was compared"
-    if doubtful := result.named("doubtful"):
-        return f"{count(len(doubtful))} of {_comparisons(result)} {_are(doubtful)} doubtful"
-    if worse := result.named("worse"):
-        return f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} worse than in {reference}{much}"
-    if left := [*result.named("open"), *result.named("indistinguishable")]:
-        return f"No metric is shown to be worse than in {reference}{much}; {count(len(left))} open"
-    return f"No metric is worse than in {reference}{much}"
+    if result.status != "doubtful" and result.failed:
+        return "FAIL"
+    return "PASS" if result.status == "decided" else "UNSURE"
 
 
 def _comparisons(result: SuiteResult) -> str:
@@ -1250,41 +1174,28 @@ def _suite_tolerance(result: SuiteResult) -> str:
 
 
 def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
-    """Return what was found, how sure that is, and the effort.
-
-    Parameters
-    ----------
-    arm
-        What an arm is called.
-    """
+    """Return what was found, how sure that is, and the effort, of arms that are called so."""
     verdict = f"{suite_headline(result)}." if result.suite.gate else ""
-    parts = (
-        verdict,
-        " ".join(_suite_answer(result, arm)),
-        _suite_support(result, arm),
-        _suite_effort(result, arm),
-    )
-    return "\n".join(filter(None, (*parts, " ".join(suite_notes(result)))))
+    parts = (verdict, _suite_answer(result, arm), _suite_support(result, arm), _suite_effort(result, arm))
+    return "\n".join(filter(None, (*parts, " ".join(_suite_notes(result)))))
 
 
-def _suite_answer(result: SuiteResult, arm: str) -> Iterator[str]:
+def _suite_answer(result: SuiteResult, arm: str) -> str:
     if not result.compared:
-        yield f"No metric was compared: there was no round in which every {arm} printed one."
-        return
-    yield f"{_comparisons(result)}: {'; '.join(_suite_counts(result))}."
-    if result.named("doubtful"):
-        yield (
-            f"Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
-            "that the other does not share."
-        )
+        return f"No metric was compared: there was no round in which every {arm} printed one."
+    doubtful = (
+        f" Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
+        "that the other does not share."
+    )
+    counts = "; ".join(_suite_counts(result))
+    return f"{_comparisons(result)}: {counts}.{doubtful * bool(result.named('doubtful'))}"
 
 
 def _suite_counts(result: SuiteResult) -> Iterator[str]:
     reference, much = name_of(result.suite.reference), _suite_tolerance(result)
-    worse = result.named("worse")
     said = {
         "worse": f"worse than in {reference}{much}",
-        "not worse": f"not worse{'' if worse else f' than in {reference}'}{much}",
+        "not worse": f"not worse{f' than in {reference}' * (not result.named('worse'))}{much}",
         "indistinguishable": "too close for more rounds like these to tell",
     }
     for kind in SUITE_ORDER:
@@ -1331,18 +1242,15 @@ def _suite_support(result: SuiteResult, arm: str) -> str:
 
 
 def _suite_effort(result: SuiteResult, arm: str) -> str:
-    rounds, arms = result.rounds + result.uncounted, len(result.suite.problem.arms)
-    spent = f"{plural(rounds, 'round')} of {plural(arms, arm)}"
-    if scope(result.conditions):
-        each = (result.conditions or {}).get("runs_per_build", 1)
-        spent += f", with a new build of each and {plural(each, 'run')} of it"
-    if not result.compared:
-        return f"{spent}."
+    arms, conditions = len(result.suite.problem.arms), result.conditions or {}
+    spent = f"{plural(result.rounds + result.uncounted, 'round')} of {plural(arms, arm)}"
+    if scope(conditions):
+        spent += f", with a new build of each and {plural(conditions.get('runs_per_build', 1), 'run')} of it"
     first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"
-    return f"{spent}; {first} only showed which metrics there are."
+    return f"{spent}{f'; {first} only showed which metrics there are' * bool(result.compared)}."
 
 
-def suite_notes(result: SuiteResult) -> Iterator[str]:
+def _suite_notes(result: SuiteResult) -> Iterator[str]:
     """Return what could not be compared, in sentences."""
     by_arms: dict[tuple[str, ...], list[str]] = {}
     for one in result.only:
@@ -1351,7 +1259,7 @@ def suite_notes(result: SuiteResult) -> Iterator[str]:
         yield f"Only in {names(arms)}: {names(metrics)}."
     if result.late:
         were = "it was" if len(result.late) == 1 else "they were"
-        late = names([_late_name(one) for one in result.late])
+        late = names([f"{one.metric} ({names(one.arms)})" for one in result.late])
         yield f"Not compared, because {were} not in the first round: {late}."
     relative = result.suite.problem.tolerance.relative
     if below := [metric_name(result, one) for one in result.compared if relative and one.reference_median < 0]:
@@ -1359,10 +1267,6 @@ def suite_notes(result: SuiteResult) -> Iterator[str]:
     if lacking := [one for one in result.compared if one.missing]:
         told = [f"{metric_name(result, one)} ({count(one.missing)} of {count(result.rounds)})" for one in lacking]
         yield f"Missing in some rounds, which count against any claim: {names(told)}."
-
-
-def _late_name(one: Seen) -> str:
-    return f"{one.metric} ({names(one.arms)})"
 
 
 def quality(result: Result, voice: Voice = PLAIN) -> str:
@@ -1405,15 +1309,10 @@ _VERDICTS: Mapping[Verdict, str] = {
 def ledger_gate(gate: LedgerGate) -> str:
     """Return the verdict of a gate of a ledger, and what it rests on."""
     said = _VERDICTS[gate.verdict].format(name_of(gate.name), name_of(gate.base))
-    much = f" by more than {asked}" if (asked := _gate_tolerance(gate)) else ""
+    allowed = Tolerance.of(gate.details.get("tolerance") or 0.0)
+    much = f" by more than {amount(allowed)}" * (bool(allowed) and gate.verdict != "doubtful")
     found = f"evidence {evidence(gate.log_evidence)}, and {evidence(gate.log_bar)} accepts"
     return f"{said}{much}. Gate {count(gate.number)}: {found}."
-
-
-def _gate_tolerance(gate: LedgerGate) -> str:
-    asked = gate.details.get("tolerance")
-    found = Tolerance.of(asked) if isinstance(asked, str) else Tolerance()
-    return amount(found) if found and gate.verdict != "doubtful" else ""
 
 
 def evidence(log_value: float) -> str:
