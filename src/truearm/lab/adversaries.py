@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from truearm.errors import InvalidArgument
 from truearm.families import Law, Numbers, gaussian
 from truearm.families.shapes import Array
-from truearm.problem import Adversary, Contamination, check_adversary, check_eps
+from truearm.problem import Adversary, Contamination, check_adversary, check_eps, require
 
 if TYPE_CHECKING:
     from truearm.lab.arms import Instance
@@ -90,6 +90,9 @@ class Attack(ABC):
     eps: float
     power: Adversary
 
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+
     @abstractmethod
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
         """Return the next n readings of one arm, places start to start + n - 1 of its tape.
@@ -158,10 +161,10 @@ class Stationary(Attack):
     power: Adversary = Adversary.OBLIVIOUS
 
     def __post_init__(self) -> None:
-        check_eps(self.eps)
+        super().__post_init__()
         sides = self.spoils if isinstance(self.spoils, tuple) else (self.spoils,)
-        if any(side not in ("any", "top", "bottom") for side in sides):
-            raise InvalidArgument(f"spoils must be 'any', 'top' or 'bottom', but got {self.spoils!r}")
+        is_known = all(side in ("any", "top", "bottom") for side in sides)
+        require(is_known, "spoils", self.spoils, "be 'any', 'top' or 'bottom'")
         if self.power is not Adversary.MALICIOUS and any(side != "any" for side in sides):
             msg = f"spoils={self.spoils!r} looks at the true readings; that needs power='malicious'"
             raise InvalidArgument(msg)
@@ -194,7 +197,7 @@ class Mixture(Attack):
     power: Adversary = Adversary.OBLIVIOUS
 
     def __post_init__(self) -> None:
-        check_eps(self.eps)
+        super().__post_init__()
         if len(self.laws) != len(self.weights) or not math.isclose(sum(self.weights), 1):
             msg = f"weights must sum to 1, one for each of {len(self.laws)} laws, but got {self.weights!r}"
             raise InvalidArgument(msg)
@@ -221,9 +224,6 @@ class Drifting(Attack):
     path: Callable[[NDArray[np.int64], int], ArrayLike]
     power: Adversary = Adversary.OBLIVIOUS
 
-    def __post_init__(self) -> None:
-        check_eps(self.eps)
-
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
         """Return the next n readings of one arm."""
         values = self.path(np.arange(start, start + n), arm)
@@ -243,9 +243,6 @@ class Prescient(Attack):
     eps: float
     choose: Callable[[Law, Array, Marks, int], ArrayLike]
     power: Adversary = Adversary.PRESCIENT
-
-    def __post_init__(self) -> None:
-        check_eps(self.eps)
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm; the attack sees these n and no more."""
@@ -275,9 +272,6 @@ class Steering(Attack):
     eps: float
     best: int
     power: Adversary = Adversary.PRESCIENT
-
-    def __post_init__(self) -> None:
-        check_eps(self.eps)
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm, as if no other rival were more flattered."""

@@ -7,7 +7,6 @@ belongs to it, as the constructions of the paper do.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,7 +17,15 @@ from truearm.bounds.lower import lifting
 from truearm.errors import InvalidArgument
 from truearm.families import Law
 from truearm.lab.adversaries import Attack, Bad, Stationary
-from truearm.problem import Adversary, check_adversary, check_count, check_eps, check_positive, check_quantile
+from truearm.problem import (
+    Adversary,
+    check_adversary,
+    check_count,
+    check_eps,
+    check_positive,
+    check_quantile,
+    require,
+)
 
 
 @dataclass(frozen=True)
@@ -206,59 +213,42 @@ def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", q
     return Instance(name, tuple(map(families.empirical, samples.values())), quantile)
 
 
-def _gaussians(gaps: Sequence[float]) -> tuple[Law, ...]:
-    return (families.gaussian(), *(families.gaussian(-gap) for gap in gaps))
+def _binomial(p: float) -> Law:
+    return families.discrete(range(5), [math.comb(4, s) * p**s * (1 - p) ** (4 - s) for s in range(5)])
 
 
-def _cauchys(gaps: Sequence[float]) -> tuple[Law, ...]:
-    return (families.cauchy(), *(families.cauchy(-gap) for gap in gaps))
+def _gaps(first: float, last: float, count: int) -> list[float]:
+    """Return places below 0, evenly from one gap to another."""
+    return [-float(gap) for gap in np.linspace(first, last, count)]
 
 
-def _lognormals(gaps: Sequence[float]) -> tuple[Law, ...]:
-    return (families.lognormal(), *(families.lognormal(-gap) for gap in gaps))
-
-
-def _binomials(chances: Sequence[float]) -> tuple[Law, ...]:
-    return tuple(
-        families.discrete(range(5), [math.comb(4, s) * p**s * (1 - p) ** (4 - s) for s in range(5)])
-        for p in chances
-    )
-
-
-def _spread(first: float, last: float, count: int) -> list[float]:
-    return [float(value) for value in np.linspace(first, last, count)]
-
-
-# evidence section 5: G normal, C Cauchy, LN lognormal by gaps of location, D Binomial(4, p); arm 0 is best
-_NAMED: dict[str, Callable[[], tuple[Law, ...]]] = {
-    name: partial(make, numbers)
-    for name, make, numbers in (
-        ("G2", _gaussians, [0.5]),
-        ("G2s", _gaussians, [0.1]),
-        ("C2", _cauchys, [0.6]),
-        ("LN2", _lognormals, [0.5]),
-        ("D2", _binomials, [0.75, 0.5]),
-        ("G5", _gaussians, [0.5] * 4),
-        ("G5s", _gaussians, [0.2] * 4),
-        ("G5w", _gaussians, [1.0] * 4),
-        ("C5", _cauchys, [1.0] * 4),
-        ("LN5", _lognormals, [0.6] * 4),
-        ("D5", _binomials, [0.75] + [0.5] * 4),
-        ("G10", _gaussians, [0.7] * 9),
-        ("G10lin", _gaussians, _spread(0.5, 2.3, 9)),
-        ("C10lin", _cauchys, _spread(0.8, 4.0, 9)),
-        ("LN10lin", _lognormals, _spread(0.5, 2.3, 9)),
-        ("D10lin", _binomials, [0.75, *_spread(0.6, 0.2, 9)]),
-        ("G50", _gaussians, [1.0] * 49),
-        ("G50lin", _gaussians, _spread(0.6, 4.0, 49)),
-        ("C50", _cauchys, [1.5] * 49),
-    )
+# evidence section 5: G normal, C Cauchy, LN lognormal by location, D Binomial(4, p); arm 0 is best
+_NAMED: dict[str, tuple[Callable[[float], Law], list[float]]] = {
+    "G2": (families.gaussian, [0.0, -0.5]),
+    "G2s": (families.gaussian, [0.0, -0.1]),
+    "C2": (families.cauchy, [0.0, -0.6]),
+    "LN2": (families.lognormal, [0.0, -0.5]),
+    "D2": (_binomial, [0.75, 0.5]),
+    "G5": (families.gaussian, [0.0, *[-0.5] * 4]),
+    "G5s": (families.gaussian, [0.0, *[-0.2] * 4]),
+    "G5w": (families.gaussian, [0.0, *[-1.0] * 4]),
+    "C5": (families.cauchy, [0.0, *[-1.0] * 4]),
+    "LN5": (families.lognormal, [0.0, *[-0.6] * 4]),
+    "D5": (_binomial, [0.75, *[0.5] * 4]),
+    "G10": (families.gaussian, [0.0, *[-0.7] * 9]),
+    "G10lin": (families.gaussian, [0.0, *_gaps(0.5, 2.3, 9)]),
+    "C10lin": (families.cauchy, [0.0, *_gaps(0.8, 4.0, 9)]),
+    "LN10lin": (families.lognormal, [0.0, *_gaps(0.5, 2.3, 9)]),
+    "D10lin": (_binomial, [0.75, *np.linspace(0.6, 0.2, 9).tolist()]),
+    "G50": (families.gaussian, [0.0, *[-1.0] * 49]),
+    "G50lin": (families.gaussian, [0.0, *_gaps(0.6, 4.0, 49)]),
+    "C50": (families.cauchy, [0.0, *[-1.5] * 49]),
 }
 INSTANCES: tuple[str, ...] = tuple(_NAMED)
 
 
 def instance(name: str) -> Instance:
     """Return an instance of the standard set by its name, one of `INSTANCES`."""
-    if name not in _NAMED:
-        raise InvalidArgument(f"instance must be one of {', '.join(INSTANCES)}, but got {name!r}")
-    return Instance(name, _NAMED[name]())
+    require(name in _NAMED, "instance", name, f"be one of {', '.join(INSTANCES)}")
+    law, places = _NAMED[name]
+    return Instance(name, tuple(map(law, places)))

@@ -3,7 +3,7 @@
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
 values at remembered cuts are kept until a count changes, and the search for the least cut visits few ranks.
 """
-# ruff: noqa: PLR0912, PLR0915, PLR0917, SIM110 - one search is one function; compiled functions take no keyword-only arguments and no generators
+# ruff: noqa: PLR0912, PLR0917, SIM110 - one search is one function; compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
@@ -24,7 +24,6 @@ from truearm.lab.kernels import (
     log_mixture,
     merge,
     rank_at_least,
-    up_to,
 )
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import GROWTH, SWITCH, TIE
@@ -33,7 +32,7 @@ divergence, split = compiled(levels.divergence), compiled(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-COARSE, _FANOUT = 32, 8  # the tree of ranks of cuts._least, to order equal minima alike
+COARSE, _FANOUT = 32, 8  # the tree of ranks of search.least, to order equal minima alike
 STACK = 1024
 
 
@@ -85,7 +84,7 @@ class Work(NamedTuple):
     bets: Floats
     """[arm, judged arm]: evidence of the arm's whole sample, the count and the cut it belongs to."""
     run: Ints
-    """Leader, how often an arm was followed, decisions made, how much of `past` is used."""
+    """Leader, how often an arm was followed, how much of `past` is used."""
     due: Floats
     """From how many pulls on to ask whether more of them could help, and to follow another arm."""
     sides: Floats
@@ -129,17 +128,17 @@ INTS = 12
     LOG_N,
 ) = range(13)
 REALS = 13
-LEADER, FOLLOWED, DECISIONS, USED = range(4)
+LEADER, FOLLOWED, USED = range(3)
 BET, BET_N, BET_CUT = range(3)
 NEXT_FUTILITY, NEXT_SWITCH = range(2)
-WHOLE, ENDS, STARTS = range(3)
+WHOLE, ENDS, STARTS, OWN = range(4)
 ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
 
 
 @entry
-def advance(work: Work, rules: Rules, tables: Tables, decisions: int) -> int:
-    """Run until the end, until readings are short, or until this many decisions are made."""
-    for _ in range(decisions):
+def advance(work: Work, rules: Rules, tables: Tables) -> int:
+    """Run until the end, or until readings are short; return which of the codes above it is."""
+    while True:
         total = after_batch(work)
         if total > rules.max_pulls:
             if work.run[FOLLOWED] > 0:
@@ -150,11 +149,9 @@ def advance(work: Work, rules: Rules, tables: Tables, decisions: int) -> int:
         if is_short(work, total):
             return SHORT
         take(work)
-        work.run[DECISIONS] += 1
         status = decide(work, rules, tables, total)
         if status != RUNNING:
             return status
-    return RUNNING
 
 
 @compiled
@@ -239,7 +236,7 @@ def best_looking(work: Work, rules: Rules) -> int:
 def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
     first, size = ints[START, arm], ints[SIZE, arm]
-    return float((below(values, first, size, x) + up_to(values, first, size, x)) / size)
+    return float((below(values, first, size, x) + below(values, first, size, x, True)) / size)
 
 
 @inline
@@ -361,9 +358,9 @@ def weigh(
     if beyond:
         count = size
     else:
-        count = up_to(values, start, size, x) if closed else below(values, start, size, x)
+        count = below(values, start, size, x, closed)
         if size > 0 and values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
-            count = max(count, up_to(values, start, size, -math.inf))
+            count = max(count, below(values, start, size, -math.inf, True))
     return log_mixture(tables.low, count + n - size, n)
 
 
@@ -405,17 +402,21 @@ def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, fol
 
 
 @compiled
-def look_at_rank(work: Work, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool) -> None:
-    """Write what rivals say at the cut just below a reading of the judged arm.
+def value_at_rank(
+    work: Work, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool
+) -> float:
+    """Return the evidence at the cut just below a reading of the judged arm, and write its parts.
 
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
     """
-    beyond = rank >= work.ints[SIZE, judged]
+    sides, n, beyond = work.sides, work.ints[N, judged], rank >= work.ints[SIZE, judged]
     x = math.inf if beyond else work.values[work.ints[START, judged] + rank]
+    sides[OWN] = log_mixture(tables.high, n - rank, n)
     if tolerance > 0:
-        work.sides[WHOLE] = whole(work, tables, work.run[LEADER], x - tolerance, False, beyond)
+        sides[WHOLE] = whole(work, tables, work.run[LEADER], x - tolerance, False, beyond)
     else:
         look_at(work, tables, judged, x, beyond, followed)
+    return bound(rules, sides[OWN], sides[STARTS], sides[WHOLE], sides[ENDS], followed)
 
 
 @compiled
@@ -447,7 +448,7 @@ def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: boo
 def least(
     work: Work, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float, followed: bool
 ) -> tuple[float, float]:
-    """Return the least evidence over all cuts and its cut, as `cuts._least`: of the leader, or of all followed.
+    """Return the least evidence over all cuts and its cut, as `search.least`: of the leader, or of all followed.
 
     Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
@@ -460,17 +461,13 @@ def least(
     best, layer_of_best, rank_of_best = math.inf, 0, 0
     if guess >= 0:
         rank_of_best = min(guess, size)
-        own = log_mixture(tables.high, n - rank_of_best, n)
-        look_at_rank(work, tables, judged, rank_of_best, tolerance, followed)
-        best = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
+        best = value_at_rank(work, rules, tables, judged, rank_of_best, tolerance, followed)
     for end in range(2):
         rank = edges[last * end]
-        own = log_mixture(tables.high, n - rank, n)
-        look_at_rank(work, tables, judged, rank, tolerance, followed)
-        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
+        value = value_at_rank(work, rules, tables, judged, rank, tolerance, followed)
         if value < best or (value == best and rank < rank_of_best):
             best, rank_of_best = value, rank
-        bounds[0, 2 * end] = own if end == 0 else sides[WHOLE]
+        bounds[0, 2 * end] = sides[OWN] if end == 0 else sides[WHOLE]
         bounds[0, 2 * end + 1] = sides[STARTS] if end == 0 else sides[ENDS]
     inner, cut = math.inf, math.inf
     if followed:
@@ -499,9 +496,7 @@ def least(
                 continue
         half = (low + high) // 2
         rank = point(edges, layer, left, right, half)
-        own = log_mixture(tables.high, n - rank, n)
-        look_at_rank(work, tables, judged, rank, tolerance, followed)
-        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
+        value = value_at_rank(work, rules, tables, judged, rank, tolerance, followed)
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
         ):
@@ -510,7 +505,7 @@ def least(
             ends = (low, half) if side == 0 else (half, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = ends[0], ends[1], layer
             stack[depth, 3], stack[depth, 4] = left, right
-            bounds[depth, 0] = low_own if side == 0 else own
+            bounds[depth, 0] = low_own if side == 0 else sides[OWN]
             bounds[depth, 1] = low_starts if side == 0 else sides[STARTS]
             bounds[depth, 2] = sides[WHOLE] if side == 0 else high_whole
             bounds[depth, 3] = sides[ENDS] if side == 0 else high_ends
@@ -533,7 +528,7 @@ def between(
         if arm == judged or later(work, m):
             continue
         start, end = work.legs[m, FROM], work.legs[m, FROM] + work.legs[m, FROM_SIZE]
-        for i in range(start + up_to(work.past, start, work.legs[m, FROM_SIZE], low), end):
+        for i in range(start + below(work.past, start, work.legs[m, FROM_SIZE], low, True), end):
             x = work.past[i]
             if rank < size and (
                 x > work.values[first + rank] or (x == work.values[first + rank] and arm < judged)
@@ -562,7 +557,7 @@ def later(work: Work, m: int) -> bool:
 
 @compiled
 def coarse(edges: Ints, size: int, guess: int) -> int:
-    """Write the first ranks that `cuts._least` looks at, and return how many."""
+    """Write the first ranks that `search.least` looks at, and return how many."""
     pieces = min(size, COARSE)
     count = 0
     extra = min(guess, size)
@@ -623,9 +618,7 @@ def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
     guess = -1
     if not math.isnan(work.reals[TOLERANT_CUT, judged]):
         guess = below(work.values, first, size, work.reals[TOLERANT_CUT, judged])
-        own = log_mixture(tables.high, work.ints[N, judged] - guess, work.ints[N, judged])
-        look_at_rank(work, tables, judged, guess, rules.tolerance, False)
-        if own + (work.sides[WHOLE] + share) < rules.log_threshold:
+        if value_at_rank(work, rules, tables, judged, guess, rules.tolerance, False) + share < rules.log_threshold:
             return False
     value, work.reals[TOLERANT_CUT, judged] = least(work, rules, tables, judged, guess, rules.tolerance, False)
     return value + share >= rules.log_threshold
@@ -695,9 +688,9 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     leader, x = work.run[LEADER], work.reals[CUT, rival]
     head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
     first, size = work.ints[START, leader], work.ints[SIZE, leader]
-    counted = up_to(work.values, first, size, x) if leader > rival else below(work.values, first, size, x)
+    counted = below(work.values, first, size, x, leader > rival)
     if size > 0 and work.values[first] == -math.inf:
-        counted = max(counted, up_to(work.values, first, size, -math.inf))
+        counted = max(counted, below(work.values, first, size, -math.inf, True))
     counted += missing(work, leader)
     over = work.ints[SIZE, rival] - below(work.values, work.ints[START, rival], work.ints[SIZE, rival], x)
     over = (over + missing(work, rival)) / tail

@@ -4,21 +4,18 @@ The compiled steps are in `compiled_toptwo`; here are their arrays, and what hap
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from truearm.bounds.mixture import DEFAULT_PRIOR
 from truearm.claims.certificate import Status, Verdict
-from truearm.errors import InvalidArgument
 from truearm.evidence import Levels, portfolio
 from truearm.lab import compiled_toptwo as toptwo
 from truearm.lab.kernels import Floats, mixture
 from truearm.lab.simulate import Run
-from truearm.policies import Policy
 from truearm.policies import toptwo as policy_module
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
@@ -27,7 +24,6 @@ Readings = Callable[[int, int], Floats]
 """Called with an arm and a number n; returns the arm's readings so far, at least n of them."""
 
 _LOG_SLACK = 1e-9  # as bounds.sequential_rank
-_UNLIMITED = 2**62
 
 
 def supports(policy: object, problem: Problem) -> bool:
@@ -41,90 +37,48 @@ def is_cached() -> bool:
     return bool(toptwo.advance.signatures) or any(Path(toptwo.advance.stats.cache_path).glob("*.advance-*.nbi"))  # type: ignore[attr-defined]
 
 
-def run(policy: Policy[Any], problem: Problem, readings: Readings, max_pulls: int) -> Run:
-    """Run a policy to its end, or until the next batch would exceed `max_pulls`."""
-    engine = _Engine(policy, problem, readings, max_pulls)
-    if engine.verdict is None:
-        return engine.result(engine.step(_UNLIMITED))
-    best = engine.verdict.best
-    return Run(engine.verdict.status, None if best is None else problem.arms.index(best), (0,) * len(problem.arms))
-
-
-def batches(
-    policy: Policy[Any], problem: Problem, readings: Readings, max_pulls: int
-) -> Iterator[tuple[int, ...]]:
-    """Yield every batch of a run, pulls of each arm, to compare with the policy object."""
-    engine = _Engine(policy, problem, readings, max_pulls)
-    while engine.verdict is None:
-        yield tuple(engine.work.ints[toptwo.BATCH].tolist())
-        if engine.step(1) != toptwo.RUNNING:
-            return
-
-
 @lru_cache(maxsize=16)
 def _start(policy: TopTwo, problem: Problem) -> policy_module.TopTwoState:
     """Return the state before the first pull, which all runs of a setting share."""
     return policy.start(problem)
 
 
-class _Engine:
-    """One run: the arrays of the compiled code, lengthened when it needs more readings."""
+def run(policy: TopTwo, problem: Problem, readings: Readings, max_pulls: int) -> Run:
+    """Run the policy to its end, or until the next batch would exceed `max_pulls`."""
+    state = _start(policy, problem)
+    if isinstance(end := policy.ask(state), Verdict):
+        answer = None if end.best is None else problem.arms.index(end.best)
+        return Run(end.status, answer, (0,) * len(problem.arms))
+    low, high = Levels.of(problem.level, problem.contamination)
+    rules, work, code = _rules(state, max_pulls), _work(state), toptwo.SHORT
+    while code == toptwo.SHORT:
+        work = _lengthen(work, readings)
+        room = 1 << max(10, int(work.ints[toptwo.ROOM].max()).bit_length())
+        levels = (low, high, 1 - low, 1 - high)  # the complements are for futility
+        tables = toptwo.Tables(*(mixture(level, DEFAULT_PRIOR, room) for level in levels))
+        code = toptwo.advance(work, rules, tables)
+    alive, counts = work.ints[toptwo.ALIVE], tuple(work.ints[toptwo.N].tolist())
+    rejected = tuple(np.flatnonzero(alive == 0).tolist())
+    if code in (toptwo.EXHAUSTED, toptwo.FUTILE):
+        status = Status.EXHAUSTED if code == toptwo.EXHAUSTED else Status.INDISTINGUISHABLE
+        return Run(status, None, counts, rejected)
+    best = int(np.argmax(alive) if alive.sum() == 1 else work.run[toptwo.LEADER])
+    if code == toptwo.TOLERABLE:
+        return Run(Status.TOLERABLE, best, counts, rejected)
+    return Run(Status.strict(problem), best, counts, tuple(i for i in range(len(counts)) if i != best))
 
-    def __init__(self, policy: Policy[Any], problem: Problem, readings: Readings, max_pulls: int) -> None:
-        if not supports(policy, problem):
-            msg = f"there is no compiled code for {policy!r} on this problem; use truearm.lab.play"
-            raise InvalidArgument(msg)
-        self.problem, self.readings = problem, readings
-        assert isinstance(policy, TopTwo)
-        state = _start(policy, problem)
-        first = policy.ask(state)
-        self.verdict = first if isinstance(first, Verdict) else None
-        low, high = Levels.of(state.problem.level, state.problem.contamination)
-        self.levels = (low, high, 1 - low, 1 - high)  # the complements are for futility
-        self.rules = _rules(state, max_pulls)
-        self.work = _work(state)
 
-    def step(self, decisions: int) -> int:
-        """Make this many decisions, or fewer at the end; return the code of the compiled run."""
-        while True:
-            room = 1 << max(10, int(self.work.ints[toptwo.ROOM].max()).bit_length())
-            tables = toptwo.Tables(*(mixture(level, DEFAULT_PRIOR, room) for level in self.levels))
-            code = toptwo.advance(self.work, self.rules, tables, decisions)
-            if code != toptwo.SHORT:
-                return code
-            self._lengthen()
-
-    def result(self, code: int) -> Run:
-        """Return how the run ended."""
-        alive = self.work.ints[toptwo.ALIVE]
-        counts = tuple(self.work.ints[toptwo.N].tolist())
-        rejected = tuple(np.flatnonzero(alive == 0).tolist())
-        if code in (toptwo.EXHAUSTED, toptwo.FUTILE):
-            status = Status.EXHAUSTED if code == toptwo.EXHAUSTED else Status.INDISTINGUISHABLE
-            return Run(status, None, counts, rejected)
-        answer = int(np.argmax(alive) if alive.sum() == 1 else self.work.run[toptwo.LEADER])
-        if code == toptwo.TOLERABLE:
-            return Run(Status.TOLERABLE, answer, counts, rejected)
-        others = tuple(i for i in range(len(counts)) if i != answer)
-        return Run(Status.strict(self.problem), answer, counts, others)
-
-    def _lengthen(self) -> None:
-        """Make room for the next batch."""
-        need = self.work.ints[toptwo.N] + self.work.ints[toptwo.BATCH]
-        for arm in np.flatnonzero(need > self.work.ints[toptwo.ROOM]).tolist():
-            tape = self.readings(arm, int(need[arm]))
-            if tape.size < need[arm]:
-                msg = (
-                    f"arm {arm} has {tape.size} readings, but the run needs {need[arm]}; pass a smaller max_pulls"
-                )
-                raise InvalidArgument(msg)
-            self.work = _with_tape(self.work, arm, tape)
-        work, total = self.work, int(need.sum())
-        if work.run[toptwo.USED] + total > work.past.size:
-            work = work._replace(past=np.concatenate([work.past, np.empty(work.past.size + 2 * total)]))
-        if work.run[toptwo.FOLLOWED] == work.legs.shape[0]:
-            work = work._replace(legs=np.concatenate([work.legs, np.zeros_like(work.legs)]))
-        self.work = work
+def _lengthen(work: toptwo.Work, readings: Readings) -> toptwo.Work:
+    """Return the work with room for the next batch."""
+    need = work.ints[toptwo.N] + work.ints[toptwo.BATCH]
+    for arm in np.flatnonzero(need > work.ints[toptwo.ROOM]).tolist():
+        work = _with_tape(work, arm, readings(arm, int(need[arm])))
+    total = int(need.sum())
+    if work.run[toptwo.USED] + total > work.past.size:
+        work = work._replace(past=np.concatenate([work.past, np.empty(work.past.size + 2 * total)]))
+    if work.run[toptwo.FOLLOWED] == work.legs.shape[0]:
+        work = work._replace(legs=np.concatenate([work.legs, np.zeros_like(work.legs)]))
+    return work
 
 
 def _rules(state: policy_module.TopTwoState, max_pulls: int) -> toptwo.Rules:
@@ -161,9 +115,9 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
         ints=ints,
         reals=reals,
         bets=np.full((k, k, 3), np.nan),
-        run=np.zeros(4, np.int64),
+        run=np.zeros(3, np.int64),
         due=np.array([state.next_futility, state.next_switch], np.float64),
-        sides=np.zeros(3),
+        sides=np.zeros(4),
         edges=np.empty(toptwo.COARSE + 2, np.int64),
         stack=np.empty((toptwo.STACK, 5), np.int64),
         bounds=np.empty((toptwo.STACK, 4)),

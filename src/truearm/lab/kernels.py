@@ -55,7 +55,7 @@ def inline(function: Function) -> Function:
 
 
 def with_fma(function: Function) -> Function:
-    """Compile with with_fma multiply-add, where no decision depends on the last bit."""
+    """Compile with fused multiply-add, where no decision depends on the last bit."""
     return cast(Function, numba.njit(**_INNER, fastmath={"contract"})(function))
 
 
@@ -156,7 +156,11 @@ def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float
 
 @with_fma
 def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: float) -> tuple[float, float]:
-    """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product."""
+    """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product.
+
+    The classical continued fraction a + N_1/(a+1 + N_2/(a+2 + ...)), by its forward recurrence, which needs no
+    division: N_(2m+1) = -(a+m)(a+b+m)x and N_2m = m(b-m)x.
+    """
     before, top, low, bottom = 1.0, a, 0.0, 1.0
     before2, top2, low2, bottom2 = 1.0, c, 0.0, 1.0
     m = 0.0
@@ -180,54 +184,19 @@ def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: fl
     return top / bottom, top2 / bottom2
 
 
-@with_fma
+@compiled
 def fraction(a: float, b: float, x: float) -> float:
-    """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b).
-
-    The classical continued fraction a + N_1/(a+1 + N_2/(a+2 + ...)), by its forward recurrence, which needs no
-    division: N_(2m+1) = -(a+m)(a+b+m)x and N_2m = m(b-m)x.
-    """
-    before, top, low, bottom = 1.0, a, 0.0, 1.0
-    m = 0.0
-    while m < _MOST:
-        odd = -(a + m) * (a + b + m) * x
-        even = (m + 1) * (b - m - 1) * x
-        step = a + 2 * m + 1
-        middle_top = step * top + odd * before
-        middle_bottom = step * bottom + odd * low
-        new_top = (step + 1) * middle_top + even * top
-        new_bottom = (step + 1) * middle_bottom + even * bottom
-        here, there = new_bottom * top, bottom * new_top
-        before, top, low, bottom = middle_top, new_top, middle_bottom, new_bottom
-        m += 1
-        if abs(here - there) <= _ACCURACY * abs(there):
-            break
-        if abs(top) > _LARGE:
-            scale = 1 / top
-            before, top, low, bottom = before * scale, 1.0, low * scale, bottom * scale
-    return top / bottom
+    """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b)."""
+    return two_fractions(a, b, a, b, x, _ACCURACY)[0]
 
 
 @compiled
-def below(values: Floats, start: int, size: int, x: float) -> int:
-    """Return how many of the sorted values[start:start+size] are below x."""
+def below(values: Floats, start: int, size: int, x: float, closed: bool = False) -> int:
+    """Return how many of the sorted values[start:start+size] are below x, or at most x."""
     low, high = start, start + size
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low - start
-
-
-@compiled
-def up_to(values: Floats, start: int, size: int, x: float) -> int:
-    """Return how many of the sorted values[start:start+size] are at most x."""
-    low, high = start, start + size
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] <= x:
+        if values[middle] < x or (closed and values[middle] == x):
             low = middle + 1
         else:
             high = middle
@@ -246,7 +215,7 @@ def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
-    New ones, which this sorts where they are, are few: what lies between two of them is copy_to in one go.
+    New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
     """
     count = 0
     for i in range(new.size):
@@ -256,20 +225,14 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
     sort(new[:count])
     at, end = start, start + size
     for j in range(count):
-        stop = at + up_to(values, at, end - at, new[j])
-        copy(values, at, stop, target)
-        target += stop - at
-        at = stop
+        size_before = below(values, at, end - at, new[j], True)
+        copy_to(values, at, size_before, values, target)
+        target += size_before
+        at += size_before
         values[target] = new[j]
         target += 1
-    copy(values, at, end, target)
+    copy_to(values, at, end - at, values, target)
     return size + count
-
-
-@compiled
-def copy(values: Floats, start: int, stop: int, target: int) -> None:
-    """Copy a stretch to another that does not overlap it."""
-    copy_to(values, start, stop - start, values, target)
 
 
 @compiled

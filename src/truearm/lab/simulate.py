@@ -25,6 +25,7 @@ from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
 from truearm.policies import Policy, Told, serving
+from truearm.policies.toptwo import TopTwo
 from truearm.problem import (
     Adversary,
     Interval,
@@ -142,6 +143,7 @@ class _Setting:
         if self.compiled:
             from truearm.lab import engine
 
+            assert isinstance(self.policy, TopTwo)
             return engine.run(self.policy, self.problem, tapes.upto, self.max_pulls)
         return play(self.policy, self.problem, tapes, self.max_pulls)
 
