@@ -253,16 +253,6 @@ def test_mistakes_are_named(options, message):
         ta.evaluate({"A": lambda _: 1, "B": lambda _: 0}, range(5), progress=False, **options)
 
 
-def test_scores_that_are_there_count_as_given_and_are_checked():
-    wide = {"A": [1.0, 0.0, 1.0] * 30, "B": [0.0, 0.0, 1.0] * 30}
-    found = ta.analyze(wide, round="rows", score_range=(0, 1), of=100)
-    assert (found.best, found.problem.contamination.eps, found.items) == ("A", 0.0, (90, 100))
-    with pytest.raises(
-        ta.InvalidArgument, match=r"the score 7 of 'B' on item 2 is outside of score_range \(0, 1\)"
-    ):
-        ta.analyze({"A": [1.0, 0.0], "B": [0.0, 7.0]}, round="rows", score_range=(0, 1))
-
-
 EVEN = ("--arm", "even=sh -c 'echo $1 >> calls; echo $(( $1 % 2 ))' sh {item}")
 TENTH = ("--arm", "tenth=sh -c 'read x; test $x -ne 7 || exit 3; echo $(( x % 10 != 0 ))'")
 

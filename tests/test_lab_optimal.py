@@ -8,7 +8,6 @@ import pytest
 
 from truearm import families, lab
 from truearm.bounds.limits import cost
-from truearm.claims.certificate import Status
 from truearm.evidence.levels import Levels
 from truearm.lab.optimal import Duel, Optimal, Sampler, stopping_pulls
 from truearm.problem import Contamination, Problem
@@ -121,19 +120,6 @@ def test_what_is_short_of_the_limit_adds_up_to_no_more_than_the_way_to_it(name):
     assert 0 <= shortfall <= way[0] - way[1] + 0.06
 
 
-def test_fractions_of_pulls_are_carried_over():
-    sampler, duels = Sampler(), {1: Duel(1.0, 1.0, 2.0)}
-    pulled = [sampler.batch([100, 100], 0, duels) for _ in range(9)]
-    assert sum(batch.get(0, 0) for batch in pulled) == 3
-    assert all(sum(batch.values()) == 1 for batch in pulled)
-
-
-def test_an_arm_that_fell_behind_is_pulled_first():
-    duels = {1: Duel(1.0, 1.0, 1.0), 2: Duel(50.0, 1.0, 1.0)}
-    assert Sampler().batch([50_000, 50_000, 17], 0, duels) == {2: 1}
-    assert 2 not in Sampler().batch([50_000, 50_000, 18], 0, duels)
-
-
 def problem(instance, delta, contamination=None):
     arms = tuple(f"arm {i}" for i in range(len(instance.arms)))
     return Problem(arms=arms, delta=delta, contamination=Contamination.of(contamination))
@@ -147,25 +133,6 @@ def test_one_run_tells_when_it_stops_at_every_delta():
     )
     assert stopping_pulls(problem(pair, 0.05), tapes[2], (0.01, 1e-6)) == (loose.pulls, strict.pulls)
     assert loose.pulls < strict.pulls
-
-
-def test_a_run_ends_at_its_budget():
-    equal = lab.Instance("equal", (families.gaussian(), families.gaussian()))
-    tapes = lab.Tapes(equal, None, np.random.default_rng(0), 10**4)
-    done = Optimal().run(problem(equal, 1e-9), tapes, 300)
-    assert (done.status, done.answer) == (Status.EXHAUSTED, None)
-    assert 300 <= done.pulls < 310
-
-
-def test_the_leader_may_be_a_later_arm_and_cuts_stay_open():
-    law = families.discrete([0.0, 1.0, 2.0], [0.4, 0.3, 0.3])
-    better = families.discrete([0.0, 1.0, 2.0], [0.1, 0.3, 0.6])
-    for arms in ((better, law), (law, better)):
-        instance = lab.Instance("atoms", arms)
-        found = stopping_pulls(
-            problem(instance, 0.05), lab.Tapes(instance, None, np.random.default_rng(1), 10**6), (1e-4,)
-        )
-        assert found[0] < 300
 
 
 @pytest.mark.statistical
@@ -187,14 +154,6 @@ def results():
     lines = (ROOT / "benchmarks" / "results" / "optimality.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "±" in line]
     return {name: [cell.split(" ±")[0] for cell in cells] for name, _, _, *cells in rows}
-
-
-def test_the_picture_shows_what_the_theorem_promises():
-    drawn = {name: list(map(float, row)) for name, row in results().items() if not name.startswith("ten")}
-    assert len(drawn) == 5
-    for ratios in drawn.values():
-        assert all(later < earlier for earlier, later in pairwise(ratios))
-        assert ratios[-1] <= 1.3
 
 
 def test_the_page_quotes_what_was_measured():

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 import truearm as ta
-from truearm.errors import InvalidArgument, TruearmError
+from truearm.errors import InvalidArgument
 from truearm.problem import (
     Adversary,
     Contamination,
     Problem,
     Regularity,
     Tolerance,
-    check_adversary,
     check_arms,
     check_count,
     check_delta,
@@ -76,12 +75,6 @@ def test_a_count_is_a_whole_number(value):
         check_count("n", value, 0)
 
 
-@pytest.mark.parametrize("name", ["Malicious", "huber", "", None])
-def test_another_adversary_is_refused_with_the_list(name):
-    with pytest.raises(InvalidArgument, match="'oblivious', 'prescient' or 'malicious', but got"):
-        check_adversary(name)
-
-
 @pytest.mark.parametrize(
     ("arms", "words"),
     [
@@ -97,23 +90,6 @@ def test_another_adversary_is_refused_with_the_list(name):
 def test_bad_arms_are_named(arms, words):
     with pytest.raises(InvalidArgument, match=words):
         check_arms(arms)
-
-
-@pytest.mark.parametrize(
-    ("adversary", "causal", "clairvoyant"),
-    [
-        ("oblivious", None, False),
-        ("oblivious", True, False),
-        ("prescient", None, True),
-        ("prescient", True, False),
-        ("prescient", False, True),
-        ("malicious", None, True),
-        ("malicious", np.True_, False),
-        ("malicious", False, True),
-    ],
-)
-def test_who_sees_the_future(adversary, causal, clairvoyant):
-    assert Contamination(0.1, adversary, causal).clairvoyant is clairvoyant
 
 
 @pytest.mark.parametrize("causal", [False, np.False_, 0])
@@ -183,35 +159,6 @@ def test_a_problem_reads_its_arguments():
     assert (problem.sign, problem.level) == (-1.0, pytest.approx(0.1))
 
 
-def test_a_problem_has_the_defaults_of_the_product():
-    problem = Problem(arms=("A",))
-    assert (problem.delta, problem.contamination, problem.quantile) == (0.05, Contamination(0.05), 0.5)
-    assert (problem.goal, problem.sign, problem.level, bool(problem.tolerance)) == ("max", 1.0, 0.5, False)
-
-
-@pytest.mark.parametrize(
-    ("argument", "words"),
-    [
-        ({"delta": 1.5}, "delta must be in"),
-        ({"contamination": 0.5}, "contamination must be in"),
-        ({"tolerance": -1}, "tolerance must be"),
-        ({"quantile": 50}, "quantile must be in"),
-        ({"goal": "maximize"}, "goal must be 'max' or 'min', but got 'maximize'"),
-        ({"arms": ()}, "at least one arm"),
-    ],
-)
-def test_a_problem_names_what_is_wrong(argument, words):
-    with pytest.raises(InvalidArgument, match=words):
-        Problem(**({"arms": ("A", "B")} | argument))
-
-
-def test_one_root_catches_every_error():
-    with pytest.raises(TruearmError):
-        check_eps(2)
-    with pytest.raises(ValueError, match="eps"):
-        check_eps(2)
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -229,8 +176,3 @@ def test_one_root_catches_every_error():
 def test_a_keyword_that_does_not_exist_is_named_with_the_nearest_one(call, said):
     with pytest.raises(TypeError, match=re.escape(said)):
         call()
-
-
-def test_an_argument_that_an_entry_point_fixes_cannot_be_changed():
-    with pytest.raises(InvalidArgument, match="goal is always None here; remove goal='min'"):
-        ta.lab.simulate("toptwo", ta.lab.instance("G2"), goal="min")
