@@ -155,11 +155,7 @@ OVERLAPPING = ("late", "late and stopped")  # they decided while pulls were out:
 
 
 def plain(tape):
-    return [None if x is None else x if math.isfinite(x) else str(float(x)) for x in map(_float, tape)]
-
-
-def _float(x):
-    return None if x is None else float(x)
+    return [float(x) if math.isfinite(x) else str(float(x)) for x in tape]
 
 
 @cache
@@ -196,24 +192,11 @@ def changes(value, names):
     if isinstance(value, bool):
         return [not value, None]
     if isinstance(value, int | float):
-        return [
-            value + 1,
-            value - 1,
-            -value - 1,
-            value * 1.001 + 1e-4,
-            0 if value else 7,
-            None,
-            "inf",
-            10**6,
-            10**400,
-            math.nan,
-            str(value),
-            [value],
-        ]
+        near = [value + 1, value - 1, -value - 1, value * 1.001 + 1e-4, 0 if value else 7]
+        return [*near, None, "inf", 10**6, 10**400, math.nan, str(value), [value]]
     if isinstance(value, str):
-        others = [
-            name for name in (*names, "certified", "exhausted", "pooled", "causal", "fixed") if name != value
-        ]
+        words = (*names, "certified", "exhausted", "pooled", "causal", "fixed")
+        others = [name for name in words if name != value]
         return [*others[:4], value + "x", value + "\u200b", value.replace("A", "\u0391"), "", None, 1]
     if value is None:
         return [0, 0.25, names[0], True, "inf"]

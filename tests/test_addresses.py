@@ -12,7 +12,6 @@ It resolves if the page has exactly one heading or bold text that begins with th
 to be in the text under it. Looked through are comments, docstrings and messages of all code, and all pages.
 """
 
-import doctest
 import io
 import re
 import tokenize
@@ -117,33 +116,6 @@ def test_every_address_resolves():
     assert found == []
 
 
-def test_the_source_is_full_of_addresses():
-    found = [address for path in SOURCES for text in passages(path) for address in addresses(text)]
-    assert len(found) > 150
-    assert {address.page for address in found} >= {"evidence", "bounds", "errata"}
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("evidence T3, T7", [("evidence", "T3", ""), ("evidence", "T7", "")]),
-        ("(docs/evidence.md T1,\n    T4b)", [("evidence", "T1", ""), ("evidence", "T4b", "")]),
-        ("evidence section 11, ties; evidence section 5.2", [("evidence", "11", ""), ("evidence", "5.2", "")]),
-        ("audit 2.A, 2.B (iv)", [("bounds", "audit 2.A", ""), ("bounds", "audit 2.B", "(iv)")]),
-        ("Lemma 28, E13", [("bounds", "Lemma 28", ""), ("errata", "E13", "")]),
-        ("Lemmas 1 and 7", [("bounds", "Lemma 1", ""), ("bounds", "Lemma 7", "")]),
-        ("Cor. 12, Thm 2, Alg. 3", [("bounds", name, "") for name in ("Cor. 12", "Theorem 2", "Algorithm 3")]),
-        ("Howard and Ramdas, Theorem 1b", [("bounds", "Howard and Ramdas, Theorem 1b", "")]),
-        ("extensions 2.3", [("extensions", "2.3", "")]),
-        ("optimality A1 (iv)", [("optimality", "A1", "(iv)")]),
-        ("the evidence that 3 arms, a #E69F00 line, E[T] and log-evidence of 2 are no address", []),
-    ],
-)
-def test_addresses_are_read(text, found):
-    assert list(addresses(text)) == found
-    assert unresolved(text) == []
-
-
 WRONG = "evidence T99, evidence T4d, extensions 9, audit 9.Z, audit 2.B (xi), erratum E77, Lemma 77, T77, E78"
 
 
@@ -182,21 +154,3 @@ def test_no_page_is_cited_that_is_not_here():
     files.remove(ROOT / "docs/pages.py")  # names the pages that it makes
     wrong = {str(path.relative_to(ROOT)): absent(path, path.read_text(encoding="utf-8")) for path in files}
     assert {name: pages for name, pages in wrong.items() if pages} == {}
-
-
-def test_a_page_from_elsewhere_is_caught():
-    here = ROOT / "src" / "truearm" / "study.py"
-    outside = ["evidence" + ".md", "house" + ".md", "../shared/product" + ".md"]
-    assert absent(here, f"see {outside[0]} T5, {outside[1]} and {outside[2]}; docs/evidence.md is fine") == outside
-
-
-@pytest.mark.parametrize("page", ["evidence", "shares", "control", "assumptions"])
-def test_the_checks_on_the_page_run(page):
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
-    assert ">>>" in blocks
-    test = doctest.DocTestParser().get_doctest(blocks, {}, page, f"docs/{page}.md", 0)
-    told: list[str] = []
-    flags = doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(verbose=False, optionflags=flags).run(test, out=told.append)
-    assert "".join(told) == ""

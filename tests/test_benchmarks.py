@@ -44,26 +44,6 @@ def test_results_are_gathered_with_machine_and_date(folder):
     assert "UTC" in page
 
 
-@pytest.fixture
-def house(folder, monkeypatch):
-    for part in ("benchmarks/results", "docs/images", "src", "tests"):
-        (folder / part).mkdir(parents=True)
-    monkeypatch.setattr(run_all, "HERE", folder / "benchmarks")
-    monkeypatch.setattr(run_all, "COPY", folder / "copy")
-    return folder / "benchmarks"
-
-
-def test_results_of_full_size_stay_as_they_are(house, monkeypatch):
-    name = "writes"
-    kept = house / "results" / f"{name}.md"
-    kept.write_text("# Kept")
-    (house / "writes.py").write_text(f"open('results/{name}.md', 'w').write('# New')")
-    monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", name])
-    run_all.main()
-    assert kept.read_text() == "# Kept"
-    assert "## New" in (house / "RESULTS.md").read_text()
-
-
 def test_every_size_is_that_of_a_benchmark():
     names = {path.stem for path in HERE.glob("*.py")}
     assert set(run_all.SIZES) | set(run_all.PEERS) | set(run_all.FULL) <= names

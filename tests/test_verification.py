@@ -12,7 +12,6 @@ import pytest
 import forging
 from reference import count_tapes
 from truearm.analysis import analyze
-from truearm.claims.certificate import Status
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
@@ -58,31 +57,19 @@ def crowned():
 
 
 ENTRIES = EXHAUSTED.certificate.entries
-ATTACKS = {
+ATTACKS = {  # one field at a time is changed by `forging.forgeries`
     "a radius": with_bound("upper", radius=-9.0, value=LUCB.certificate.exclusions[0].upper.value - 9.0),
-    "a rank": with_bound("upper", rank=1),
-    "a number of readings": with_bound("lower", n=1),
-    "a bound of another arm": with_bound("upper", arm="C" if LUCB.certificate.exclusions[0].arm != "C" else "B"),
     "no rule, with a tolerance": with_certificate(
         CERTIFIED, rule=None, problem=replace(CERTIFIED.problem, tolerance=99.0), claims=(), best="B"
     ),
     "negative counts": with_certificate(
         CERTIFIED, claims=tuple(replace(c, counts=(-1, *c.counts[1:])) for c in CERTIFIED.certificate.claims)
     ),
-    "an arm that enters twice": with_certificate(EXHAUSTED, entries=(*ENTRIES, *ENTRIES[:1])),
     "an arm that never led": with_certificate(EXHAUSTED, entries=(*ENTRIES, replace(ENTRIES[0], arm="C"))),
     "pooled on dependent arms": with_certificate(DEPENDENT, rule="pooled"),
-    "another best": replace(CERTIFIED, best="B"),
     "another best with claims": crowned(),
-    "another status": replace(EXHAUSTED, status=Status.INDISTINGUISHABLE),
-    "a tie": replace(CERTIFIED, ties=("B",)),
     "a candidate less": replace(EXHAUSTED, candidates=EXHAUSTED.candidates[:1]),
-    "a smaller interval": replace(CERTIFIED, arms=(replace(CERTIFIED.arms[0], low=1.9), *CERTIFIED.arms[1:])),
-    "a larger breakdown point": replace(CERTIFIED, breakdown=replace(CERTIFIED.breakdown, malicious=0.2)),
-    "a larger margin": replace(CERTIFIED, better_by=(replace(CERTIFIED.better_by[0], at_least=9.0),)),
-    "less tolerance": replace(EXHAUSTED, tolerance=0.0),
     "more quality": replace(CERTIFIED, quality=tuple(p._replace(x=p.x + 1) for p in CERTIFIED.quality)),
-    "one pull more": replace(CERTIFIED, pulls={**CERTIFIED.pulls, "A": CERTIFIED.pulls["A"] + 1}),
     "another policy": with_certificate(CERTIFIED, origin=LUCB.certificate.origin),
 }
 
@@ -134,22 +121,24 @@ def passed(names, sizes, seed=20):
 
 
 QUICK = (
-    "within a ratio",
-    "too many missing",
-    "drifting",
-    "pending",
-    "uniform",
-    "handicap",
-    "clairvoyant",
-    "certified",
+    *(
+        "within a ratio",
+        "too many missing",
+        "drifting",
+        "pending",
+        "uniform",
+        "handicap",
+        "clairvoyant",
+        "certified",
+    ),
+    *("late and stopped", "analyzed", "analyzed, fixed", "analyzed, drifting", "rounds", "share"),
+    *("against a control", "analyzed, control and tiers"),
 )
 
 
 def test_no_small_forgery_is_verified():
     """If one in 60 of all kinds of forgeries here passed, this would show it with a chance of 96 %."""
-    names = (*QUICK, "late and stopped", "analyzed", "analyzed, fixed", "analyzed, drifting")
-    names += ("rounds", "share", "against a control", "analyzed, control and tiers")
-    tried, wrong = passed(names, [12] * len(names))
+    tried, wrong = passed(QUICK, [12] * len(QUICK))
     assert (tried, wrong) == (192, [])
 
 

@@ -7,6 +7,10 @@ import math
 
 import numpy as np
 
+ENTRIES = [
+    *("analyze", "fixed", "unit", "round", "control", "tiers", "pairs", "between", "long", "study", "study-late"),
+    *("study-arrays", "study-rounds", "find", "find-rounds", "policy", "suite", "engine"),
+]
 ACCURACY = 1e-5  # relative, of numbers; searches return a bound within their own accuracy
 
 
@@ -72,22 +76,7 @@ def solve(i):
     arms = [f"arm{j}" for j in range(k)]
     if rng.random() < 0.5:
         arms = arms[::-1]
-    entry = str(
-        rng.choice(
-            ["analyze", "fixed", "unit", "round", "control", "tiers", "pairs", "between", "long"]
-            + [
-                "study",
-                "study-late",
-                "study-arrays",
-                "study-rounds",
-                "find",
-                "find-rounds",
-                "policy",
-                "suite",
-                "engine",
-            ]
-        )
-    )
+    entry = str(rng.choice(ENTRIES))
     tapes = readings(rng, arms, int(rng.choice([20, 100, 300, 900])), float(rng.choice([0.0, 0.5, 1.0, 2.0])))
     options = setting(rng, k)
     for key in {"at_least", "at_most"} & options.keys():
@@ -197,18 +186,8 @@ def adaptive(ta, entry, rng, tapes, options):
 def plain(found):
     """Return the parts of a result that must not change."""
     doc = found.to_dict()
-    keep = (
-        "status",
-        "best",
-        "leader",
-        "ties",
-        "may_tie",
-        "candidates",
-        "pulls",
-        "breakdown",
-        "breakdown_estimate",
-    )
-    answer = {key: doc[key] for key in keep}
+    keep = "status best leader ties may_tie candidates pulls breakdown breakdown_estimate"
+    answer = {key: doc[key] for key in keep.split()}
     answer["tolerance"] = doc["certified_tolerance"]
     answer["better_by"] = doc["better_by"]
     answer["arms"] = [{k: v for k, v in arm.items() if not k.startswith("mad")} for arm in doc["arms"]]

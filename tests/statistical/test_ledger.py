@@ -30,13 +30,10 @@ def accepts_any(path, loop, gates, error_rate):
     return False
 
 
-def test_useless_proposals_are_rarely_accepted(tmp_path):
-    """20 loops of 4 gates: a chance of .75 is found with a chance of 90%."""
-    assert kept([accepts_any(tmp_path, loop, 4, "any") for loop in range(20)], DELTA)
+FULL = [pytest.param(150, 20, rate, marks=pytest.mark.slow) for rate in ("any", "fdr")]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("error_rate", ["any", "fdr"])
-def test_useless_proposals_are_rarely_accepted_in_full(tmp_path, error_rate):
-    """150 loops of 20 gates: a chance of .38 is found with a chance of 90%."""
-    assert kept([accepts_any(tmp_path, loop, 20, error_rate) for loop in range(150)], DELTA)
+@pytest.mark.parametrize(("loops", "gates", "error_rate"), [(20, 4, "any"), *FULL])
+def test_useless_proposals_are_rarely_accepted(tmp_path, loops, gates, error_rate):
+    """In 20 loops a chance of .75 is found with a chance of 90%, in 150 one of .38."""
+    assert kept([accepts_any(tmp_path, loop, gates, error_rate) for loop in range(loops)], DELTA)

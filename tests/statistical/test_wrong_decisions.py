@@ -19,9 +19,8 @@ DELTA, EPS = 0.1, 0.1
 NORMAL = families.gaussian()
 COIN = families.discrete([0.0, 1.0], [0.5, 0.5])
 LUCKY = families.discrete([0.0, 1.0], [0.5 - 1e-9, 0.5 + 1e-9])
-FAST = {2: (200, 1500), 5: (100, 1500)}
-FULL = {2: (1500, 4000), 5: (700, 6000), 20: (200, 12_000)}
-K = [2, 5, 20]
+FULL = ((2, 1500, 4000), (5, 700, 6000), (20, 200, 12_000))
+SIZES = [(2, 200, 1500), (5, 100, 1500), *(pytest.param(*size, marks=pytest.mark.slow) for size in FULL)]
 
 
 def equal(k):
@@ -52,36 +51,19 @@ def settings(k):
         "equal medians, changing": (same, lab.Drifting(EPS, swinging), declared),
         "ties": (coins, None, None),
         "clairvoyant": (same, lab.Steering(EPS, best=0), Contamination(EPS, "prescient")),
-        "clairvoyant, ties": (
-            coins,
-            lab.Steering(EPS, best=k - 1),
-            Contamination(EPS, "prescient"),
-        ),
+        "clairvoyant, ties": (coins, lab.Steering(EPS, best=k - 1), Contamination(EPS, "prescient")),
     }
 
 
 SCENARIOS = list(settings(2))
 
 
-def losses(scenario, k, runs, horizon):
+@pytest.mark.parametrize(("k", "runs", "horizon"), SIZES)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_best_arm_is_kept(scenario, k, runs, horizon):
     instance, attack, declared = settings(k)[scenario]
-    done = simulate(
-        "toptwo", instance, attack, runs, delta=DELTA, contamination=declared, seed=11, max_pulls=horizon
-    )
-    return done.runs["best_rejected"]
-
-
-@pytest.mark.parametrize("k", FAST)
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_best_arm_is_kept(scenario, k):
-    assert kept(losses(scenario, k, *FAST[k]), DELTA)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", K)
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_best_arm_is_kept_in_full(scenario, k):
-    assert kept(losses(scenario, k, *FULL[k]), DELTA)
+    limits = {"delta": DELTA, "contamination": declared, "seed": 11, "max_pulls": horizon}
+    assert kept(simulate("toptwo", instance, attack, runs, **limits).runs["best_rejected"], DELTA)
 
 
 def test_the_promise_is_needed():
