@@ -8,7 +8,7 @@ chosen after the fact there is evidence for any arm (docs/certificate.md).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -150,38 +150,32 @@ def _check_kept(certificate: Certificate, kept: Readings) -> None:
         raise VerificationError(msg)
 
 
-class _Data(NamedTuple):
-    """Readings in the forms that a decision is made from."""
-
+def _read(certificate: Certificate, source: Source) -> tuple[Readings, Dataset | None]:
+    """Return the readings as they were decided by, and their table, or raise unless they are the certificate's."""
     tapes: Readings
-    collected: Dataset | None = None
-    study: Study | None = None
-
-
-def _data(certificate: Certificate, source: Source) -> _Data:
-    """Return the readings as they were decided by, or raise unless they are those of the certificate."""
+    problem, table = certificate.problem, None
     if isinstance(source, Study):
-        data = _Data(source.readings, study=source)
+        tapes = source.readings
     elif isinstance(source, Counts):
-        data = _Data(source.arms(), Dataset({}, counted=source))
+        tapes, table = source.arms(), Dataset({}, counted=source)
     elif isinstance(source, Dataset):
-        aligned = certificate.is_analysis and certificate.problem.rounds and source.counts is None
-        table = source.align() if aligned else source
+        is_aligned = certificate.is_analysis and problem.rounds and source.counts is None
+        table = source.align() if is_aligned else source
         if table.counter is not None and certificate.is_analysis:
             repeated(certificate, table)  # counts become as fine as the decision needs
-        data = _Data(table.tapes if table.counts is None else table.counts.arms(), table)
+        tapes = table.tapes if table.counts is None else table.counts.arms()
     else:
-        data = _Data(_columns(source, rounds=certificate.problem.rounds) if certificate.is_analysis else source)
-    if unknown := [arm for arm in data.tapes if arm not in certificate.problem.arms]:
+        tapes = _columns(source, rounds=problem.rounds) if certificate.is_analysis else source
+    if unknown := [arm for arm in tapes if arm not in problem.arms]:
         msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, unknown)):.200}"
         raise VerificationError(msg)
-    if _digest(certificate, data.tapes) != certificate.digest:
+    if _digest(certificate, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
-        if certificate.problem.rounds and data.study is None:
+        if problem.rounds and not isinstance(source, Study):
             msg += ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
             msg += " (round, as in analyze)"
         raise VerificationError(msg)
-    return data
+    return tapes, table
 
 
 def _digest(certificate: Certificate, tapes: Readings) -> str:
@@ -194,15 +188,14 @@ def _digest(certificate: Certificate, tapes: Readings) -> str:
 
 def _columns(readings: Readings, *, rounds: bool) -> Readings:
     """Return readings as an analysis takes them: None is a missing one, and all arms have the same rounds."""
-    counted = {arm: tape for arm, tape in readings.items() if isinstance(tape, Counted)}
-    tapes = {
-        arm: as_readings(
-            tape if isinstance(tape, np.ndarray) else [math.nan if x is None else x for x in tape], arm
-        )
-        for arm, tape in readings.items()
-        if not isinstance(tape, Counted)
-    }
-    return {**counted, **(Dataset(tapes).align().tapes if rounds else tapes)}
+    tapes: dict[str, Any] = {}
+    for arm, tape in readings.items():
+        if isinstance(tape, Counted):
+            tapes[arm] = tape
+        else:
+            is_array = isinstance(tape, np.ndarray)
+            tapes[arm] = as_readings(tape if is_array else [math.nan if x is None else x for x in tape], arm)
+    return Dataset(tapes).align().tapes if rounds else tapes
 
 
 # Deciding again
@@ -212,21 +205,27 @@ def _repeat(
     certificate: Certificate, source: Source, given: Mapping[str, Any], policy: "Policy[Any] | None"
 ) -> tuple[Result, tuple[str, ...]]:
     """Return the result made again, and what was taken on trust for it."""
-    data = _data(certificate, source)
+    tapes, table = _read(certificate, source)
+    if not isinstance(source, Study) and not certificate.is_analysis:
+        _check_repeatable(certificate, policy)
     try:
-        if data.study is not None:
-            return _end(Study.replay(data.study.definition, data.study.events())), ()
+        if isinstance(source, Study):
+            return _end(Study.replay(source.definition, source.events())), ()
         if certificate.is_analysis:
-            return _analyze_again(certificate, data, given)
-        return _retrace(certificate, data.tapes, policy), ()
+            return _analyze_again(certificate, tapes, table, given)
+        return _retrace(certificate, tapes, policy), ()
     except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
-        if isinstance(error, _NotRepeatable):
-            raise
         raise VerificationError(f"certificate.origin does not lead to these readings: {error}") from None
 
 
-class _NotRepeatable(InvalidArgument):
-    """The decision cannot be repeated from what was given."""
+def _check_repeatable(certificate: Certificate, policy: "Policy[Any] | None") -> None:
+    origin = certificate.origin
+    if origin is None or (policy is None and origin.by is None):
+        msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
+        raise InvalidArgument(msg)
+    if origin.overlapping:
+        msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
+        raise InvalidArgument(msg)
 
 
 def _end(study: Study) -> Result:
@@ -240,12 +239,7 @@ def _end(study: Study) -> Result:
 def _retrace(certificate: Certificate, tapes: Readings, policy: "Policy[Any] | None") -> Result:
     """Return the result of a study that never decided while pulls were out: then it follows from the tapes."""
     origin = certificate.origin
-    if origin is None or (policy is None and origin.by is None):
-        msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
-        raise _NotRepeatable(msg)
-    if origin.overlapping:
-        msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
-        raise _NotRepeatable(msg)
+    assert origin is not None
     chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
     known = {arm: tape for arm, tape in tapes.items() if not isinstance(tape, Counted)}
     study = Study.retrace(
@@ -258,15 +252,15 @@ def _retrace(certificate: Certificate, tapes: Readings, policy: "Policy[Any] | N
 
 
 def _analyze_again(
-    certificate: Certificate, data: _Data, given: Mapping[str, Any]
+    certificate: Certificate, tapes: Readings, table: Dataset | None, given: Mapping[str, Any]
 ) -> tuple[Result, tuple[str, ...]]:
     """Return an analysis made again; what columns said of its rows is on trust unless they are at hand."""
-    arms, table = certificate.problem.arms, data.collected
+    arms = certificate.problem.arms
     if table is not None and table.counts is None:
         table = table._replace(tapes={arm: table.tapes[arm] for arm in arms})
         return repeated(certificate, table), ()
     if table is None:
-        table = Dataset({arm: np.asarray(data.tapes[arm], dtype=np.float64) for arm in arms})
+        table = Dataset({arm: np.asarray(tapes[arm], dtype=np.float64) for arm in arms})
     units: Units | None = from_plain(Units | None, given.get("units"), "units")
     doubts: tuple[Alarm, ...] = from_plain(tuple[Alarm, ...], given.get("doubts", ()), "doubts")
     if not given and certificate.rule is None:
