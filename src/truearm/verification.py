@@ -190,11 +190,10 @@ def _columns(readings: Readings, *, rounds: bool) -> Readings:
     """Return readings as an analysis takes them: None is a missing one, and all arms have the same rounds."""
     tapes: dict[str, Any] = {}
     for arm, tape in readings.items():
-        if isinstance(tape, Counted):
-            tapes[arm] = tape
+        if isinstance(tape, Counted | np.ndarray):
+            tapes[arm] = tape if isinstance(tape, Counted) else as_readings(tape, arm)
         else:
-            is_array = isinstance(tape, np.ndarray)
-            tapes[arm] = as_readings(tape if is_array else [math.nan if x is None else x for x in tape], arm)
+            tapes[arm] = as_readings([math.nan if x is None else x for x in tape], arm)
     return Dataset(tapes).align().tapes if rounds else tapes
 
 
