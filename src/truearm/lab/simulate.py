@@ -89,7 +89,7 @@ class Tapes:
 
 @runtime_checkable
 class Runner(Protocol):
-    """Anything that plays a whole run, such as `lab.optimal.Optimal`."""
+    """Anything that plays a whole run."""
 
     def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
         """Return how the run ended."""
