@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm import Contamination, families, lab
-from truearm.evidence import Judge, Levels, best_looking, pair
+from truearm.evidence import Judge, Levels, by_looks, pair
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.policies.toptwo import GROWTH, START
@@ -104,7 +104,7 @@ def steps(problem: Problem, tapes: lab.Tapes) -> Iterator[Step]:
     samples = [Sample.of(tapes.upto(arm, START)[:START]) for arm in arms]
     sampler = Sampler()
     while True:
-        leader = best_looking(samples, arms, problem.level) or 0
+        leader = next(iter(by_looks(samples, arms, problem.level)), 0)
         duels = {}
         for arm in arms:
             if arm != leader:
