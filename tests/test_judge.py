@@ -197,16 +197,6 @@ def test_a_gate_needs_evidence_of_k_over_delta(k):
     assert reached
 
 
-def test_a_gate_waits_for_its_own_threshold():
-    """Readings that decide need not yet say "worse than the baseline": 1/delta against 2/delta."""
-    problem = problem_for(contamination=0.0)
-    log = [judge_of(problem, [[1.0] * n, [0.0] * n]).against(1, closed=True).log_value for n in range(1, 40)]
-    decided, gated = (next(n for n, value in enumerate(log, 1) if value >= math.log(c)) for c in (20, 40))
-    assert decided < gated
-    for n in (gated - 1, gated):
-        assert judge_of(problem, [[1.0] * n, [0.0] * n]).gate(0)[0] == ((1,) if n == gated else ())
-
-
 # --- tolerance and margins ------------------------------------------------------------------------
 
 
@@ -340,22 +330,6 @@ def test_a_level_that_only_rounding_leaves_is_none(quantile, goal):
         assert all(arm.low == -INF or arm.high == INF for arm in found.arms)
     study = Study(["A", "B"], quantile=quantile, goal=goal, contamination=promise)
     assert study.result.status is Status.INDISTINGUISHABLE
-
-
-@given(
-    st.lists(st.lists(st.integers(-60, 60).map(float), min_size=5, max_size=60), min_size=3, max_size=3),
-    st.integers(0, 40),
-)
-def test_the_least_of_all_cuts_may_be_between_readings_of_the_judged_arm(tapes, since):
-    """Legs may have many more readings than the judged arm (evidence section 11)."""
-    problem = Problem(arms=("A", "B", "C"), contamination=None)
-    samples = [Sample.of(tape) for tape in tapes]
-    legs = [Entry(0, Sample.of(tapes[0][:since]), samples[0]), Entry(1, Sample.of(tapes[1][: since // 2]))]
-    judge = Judge.of(problem, samples, leader=1, entries=legs, ordered=True)
-    exact = judge.against(2).log_value
-    cuts = np.unique(np.concatenate([sample.values for sample in samples]))
-    cuts = [-INF, *np.nextafter(cuts, -INF), *cuts, *np.nextafter(cuts, INF)]
-    assert exact == pytest.approx(min(judge.evidence_at(2, float(cut)) for cut in cuts), abs=1e-9)
 
 
 def rank_of(n, level, bar):

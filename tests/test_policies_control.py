@@ -75,16 +75,13 @@ def test_a_log_replays_it(fdr):
     assert pickle.loads(pickle.dumps(study)).result == study.result
 
 
-def test_claims_of_step_down_keep_their_dates():
+def test_claims_of_step_down_keep_their_dates_and_those_of_a_rate_are_made_at_the_stop():
     study = played(AgainstControl("A"))
     better = study.result.certificate.control.better
     dates = [sum(claim.counts) for claim in better]
     assert dates == sorted(dates)
     assert dates[0] < study.result.total
     assert {claim.arm for claim in better} == {"A"}
-
-
-def test_claims_with_a_false_discovery_rate_are_made_at_the_stop():
     study = played(AgainstControl("A", fdr=True), max_pulls=900)
     counts = {claim.counts for claim in study.result.certificate.control.better}
     assert counts == {tuple(study.result.pulls.values())}
@@ -101,21 +98,6 @@ def test_asking_changes_nothing_and_pulls_out_count_at_their_worst():
     assert waiting.judge.samples[0].pending == 32
 
 
-def test_a_race_of_its_own_is_pulled_alike():
-    policy = AgainstControl("A", balanced=True)
-    assert policy.alike
-    state = policy.start(Problem(arms=("A", "B", "C")))
-    rng = np.random.default_rng(0)
-    issued = dict.fromkeys("ABC", 0)
-    for _ in range(20):
-        batch = policy.ask(state)
-        assert len(set(batch.values())) == 1
-        assert set(batch) == set("ABC")
-        told = {arm: Told(np.arange(issued[arm], issued[arm] + n), rng.normal(size=n)) for arm, n in batch.items()}
-        issued = {arm: issued[arm] + batch[arm] for arm in issued}
-        state = policy.tell(state, told, issued)
-
-
 @pytest.mark.parametrize(
     ("policy", "more", "error", "words"),
     [
@@ -127,7 +109,7 @@ def test_a_race_of_its_own_is_pulled_alike():
             lambda: AgainstControl("A", fdr=True),
             {"contamination": Contamination(0.05, "malicious")},
             OutOfReach,
-            "leave fdr out",
+            "remove fdr",
         ),
     ],
 )

@@ -37,11 +37,6 @@ def test_outside_counts_in_n_and_on_neither_side(first, second):
         assert sides + sample.outside + sample.missing + 2 == sample.n
 
 
-def test_what_is_missing_still_counts_at_its_worst():
-    x = Sample.of([1.0, 2.0, 50.0, np.nan], plausible=Interval(0.0, 10.0))
-    assert (x.unknown, x.outside, x.missing, x.n) == (1, 1, 1, 4)
-
-
 def test_a_time_out_is_never_outside():
     problem = Problem(arms=("A",), goal="min", between=(0, 10))
     sample = sample_of([1.0, 2.0, math.inf, -1.0], 4, problem, "A")

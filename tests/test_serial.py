@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma
 
 from truearm.evidence import serial
-from truearm.evidence.serial import EVERY, LOG_DOUBT, Purse, Serial, combine, is_due, log_evidence_of
+from truearm.evidence.serial import EVERY, LOG_DOUBT, Purse, Serial, combine, log_evidence_of
 
 VALUES = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0, math.inf])
 
@@ -77,14 +77,6 @@ def test_constant_arms_are_never_doubtful_however_many():
     assert max(combine(logs[:k]) for k in range(1, 51)) < 4
 
 
-def test_arms_have_tie_breakers_of_their_own():
-    first, second = (serial._uniforms(stream, 0, 1000) for stream in (0, 1))
-    assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
-    assert np.array_equal(serial._uniforms(1, 400, 5), second[400:405])
-    assert 0 < first.min() < 0.01
-    assert 0.99 < first.max() < 1
-
-
 LOADED = {
     "ramp": lambda n: np.linspace(0, 3, n),
     "falling": lambda n: np.linspace(3, 0, n),
@@ -115,11 +107,3 @@ def test_arms_are_combined_by_their_p_values(k):
     assert combine(logs) == pytest.approx(max(0, fisher, logs.max() - math.log(2 * k)))
     assert combine([*logs, 40.0]) >= 40 - math.log(2 * k + 2)
     assert combine(logs, dependent=True) == max(0, logs.max() - math.log(k))
-
-
-def test_looks_are_due_at_growth():
-    looks, seen = 0, 0
-    for n in range(10_000):
-        if is_due(seen, n):
-            looks, seen = looks + 1, n
-    assert 5 < looks < 12

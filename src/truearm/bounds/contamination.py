@@ -65,7 +65,7 @@ def check_constants(constants: str) -> None:
     """Refuse constants other than the paper's and the sharp ones."""
     if constants not in ("sharp", "paper"):
         msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "constants", constants)
 
 
 def is_malicious(adversary: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truearm.bounds.contamination import Constants, Floats, rank_shift
+from truearm.bounds.contamination import Constants, Floats, check_constants, rank_shift
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Adversary, check_adversary, check_delta
 
@@ -180,9 +180,7 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
 
 
 def _check_lifting(p: float, eps: float, constants: str) -> None:
-    if constants not in _WEIGHT:
-        msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
-        raise InvalidArgument(msg)
+    check_constants(constants)
     low, high = _PARAMETERS[constants]
     if not low <= p <= high:
         msg = f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting"

@@ -16,7 +16,7 @@ import numpy as np
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Rule, Trust, log_threshold, one_sided, rule_for, threshold
-from truearm.evidence.sample import Sample, Shift
+from truearm.evidence.sample import Sample, Shift, start_sample
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, fisher_sum, portfolio
 from truearm.evidence.shares import ROUGH
 from truearm.evidence.targets import Margin, Query, Target, target_of
@@ -92,14 +92,22 @@ class Judge:
     @staticmethod
     def of(
         problem: Problem,
-        samples: Sequence[Sample],
+        samples: Sequence[Sample] | None = None,
         *,
         leader: int = 0,
         entries: Sequence[Entry] = (),
         design: Design = "sequential",
         ordered: bool = False,
     ) -> "Judge":
-        """Return the judge of a problem; `ordered` if it is known which arm was followed when (evidence T5)."""
+        """Return the judge of a problem, by default before the first reading.
+
+        Parameters
+        ----------
+        ordered
+            Whether it is known which arm was followed when (evidence T5).
+        """
+        if samples is None:
+            samples = [start_sample(problem, arm) for arm in problem.arms]
         rule = rule_for(problem, design=design, ordered=ordered)
         return Judge(
             problem,

@@ -131,10 +131,6 @@ def _term(design: Design, prior: Prior = DEFAULT_PRIOR) -> Term:
     return tail_term if design == "fixed" else partial(log_mixture, prior=prior)
 
 
-def _lift(shift: Shift | None, sign: float) -> Callable[[Floats], Floats] | None:
-    return partial(worsen, shift=shift, sign=sign) if shift is not None and shift.amount else None
-
-
 def least_evidence(
     judged: Sample,
     bets: Portfolio,
@@ -149,7 +145,7 @@ def least_evidence(
     It is exact, or for bucket counts a lower bound (extensions 4.1).
     """
     design, shift, near, enough, times, _ = query
-    term, whole, lift = _term(design, prior), bets.whole, _lift(shift, sign)
+    term, whole, lift = _term(design, prior), bets.whole, shift.lift(sign) if shift else None
     if judged.buckets is None or whole is None or whole.sample.buckets is None:
         rank = None if math.isnan(near) else int(judged.count(near))
         cuts = _Cuts(judged, bets, levels, term, lift=lift, times=times)

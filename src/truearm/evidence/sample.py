@@ -17,6 +17,7 @@ readings is the shifted quantile, and every statement about an order of arms is 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -287,6 +288,13 @@ class Sample:
         return found
 
 
+def align(one: Sample, other: Sample) -> tuple[Floats, Floats]:
+    """Return the readings of two arms in the rounds that both were in."""
+    (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+    n = min(mine.size, theirs.size)
+    return mine[:n], theirs[:n]
+
+
 def _inside(values: Floats, plausible: Interval) -> Floats:
     """Return the sorted readings inside a range, preceded by the censored ones."""
     low, high = plausible
@@ -308,6 +316,10 @@ class Shift(NamedTuple):
     def of(cls, tolerance: Tolerance) -> "Shift":
         """Return the shift by a tolerance."""
         return cls(tolerance.amount, tolerance.relative)
+
+    def lift(self, sign: float) -> Callable[[Floats], Floats] | None:
+        """Return what the shift does to readings, None if nothing."""
+        return partial(worsen, shift=self, sign=sign) if self.amount else None
 
 
 def worsen(values: Floats, shift: Shift | Tolerance, sign: float = 1.0) -> Floats:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truearm.evidence.levels import Trust
-from truearm.evidence.sample import Floats, Sample
+from truearm.evidence.sample import Floats, Sample, align
 from truearm.evidence.search import Evidence, Portfolio
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Design
@@ -73,9 +73,7 @@ class Scores(Target):
 
     def _differences(self, one: Sample, other: Sample) -> Floats:
         """Return how far one arm was ahead on each item, in [-1, 1]; -1 where a score is missing or timed out."""
-        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
-        n = min(mine.size, theirs.size)
-        apart = (mine[:n] - theirs[:n]) / self._width
+        apart = np.subtract(*align(one, other)) / self._width
         return np.where(np.isfinite(apart), apart, -1.0)
 
     def _null_mean(self, trust: Trust, gap: float) -> float:
@@ -141,8 +139,6 @@ class Scores(Target):
         return self._width, 1e-6 * self._width  # no difference exceeds the range
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
-        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
-        n = min(mine.size, theirs.size)
-        apart = mine[:n] - theirs[:n]
+        apart = np.subtract(*align(one, other))
         known = apart[np.isfinite(apart)]
         return float(known.mean()) if known.size else math.nan

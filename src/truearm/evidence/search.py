@@ -249,7 +249,8 @@ def tail_term(count: Floats, n: NDArray[Any] | float, level: float | Floats) -> 
     tail = special.bdtr(
         np.asarray(count, dtype=np.float64), np.asarray(n).astype(np.int64), np.clip(level, 0.0, 1.0)
     )
-    return -np.log(np.maximum(tail, 1e-300))  # a least p: conservative
+    logs: Floats = -np.log(np.maximum(tail, 1e-300))  # a least p: conservative
+    return logs
 
 
 def fisher(log_product: float) -> float:

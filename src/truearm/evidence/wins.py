@@ -17,7 +17,7 @@ from truearm.bounds import lower_rank, sequential_rank
 from truearm.bounds.mixture import Prior, log_mixture
 from truearm.evidence.intervals import deviation
 from truearm.evidence.levels import Trust
-from truearm.evidence.sample import Floats, Sample, Shift, worsen
+from truearm.evidence.sample import Floats, Sample, Shift, align
 from truearm.evidence.search import Evidence, Portfolio, tail_term
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design
@@ -71,14 +71,15 @@ def score(one: Sample, other: Sample, lift: Callable[[Floats], Floats] | None = 
     lift
         What is done to the readings of the other one first, such as making them worse by a tolerance.
     """
-    (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
-    n = min(mine.size, theirs.size)
-    rival = theirs[:n] if lift is None else lift(theirs[:n])
-    return Score(n, int(np.count_nonzero(mine[:n] > rival)))  # a comparison with NaN is never won
+    mine, theirs = align(one, other)
+    rival = theirs if lift is None else lift(theirs)
+    return Score(mine.size, int(np.count_nonzero(mine > rival)))  # a comparison with NaN is never won
 
 
-def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
+def log_evidence(found: Score, p0: float, prior: Prior = PRIOR, design: Design = "sequential") -> float:
     """Return the log-evidence that the first of two arms wins more than half of the rounds."""
+    if design == "fixed":
+        return float(tail_term(np.asarray(float(found.null)), found.rounds, p0))
     return float(log_mixture(found.null, found.rounds, p0, prior))  # extensions E1
 
 
@@ -103,9 +104,7 @@ def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, c
     certain
         Whether an arm that timed out is behind by nothing more than that: no reading tells by how much.
     """
-    (mine, _), (rival, _) = one.in_rounds, other.in_rounds
-    n = min(mine.size, rival.size)
-    mine, rival = mine[:n], rival[:n]
+    mine, rival = align(one, other)
     if certain:
         rival = np.where(np.isneginf(rival), mine, rival)  # extensions E1
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -121,20 +120,18 @@ class Wins(Target):
 
     __slots__ = ()
 
-    def _lift(self, shift: Shift | None) -> Callable[[Floats], Floats] | None:
-        return partial(worsen, shift=shift, sign=self.problem.sign) if shift is not None and shift.amount else None
-
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         assert bets.whole is not None  # the rule of rounds has no legs
-        found = score(bets.whole.sample, judged, self._lift(query.shift)).times(query.times)
+        lift = query.shift.lift(self.problem.sign) if query.shift else None
+        found = score(bets.whole.sample, judged, lift).times(query.times)
         level = win_level(*trust)
         if query.enough is not None and query.enough > 0 and found.null >= level * found.rounds:
             return Evidence(-math.inf)  # M is at most 1 there
-        return Evidence(_log_evidence(found, level, query.design))
+        return Evidence(log_evidence(found, level, design=query.design))
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         rounds = min(judged.n, rival.n)
-        return _log_evidence(Score(rounds, rounds), win_level(*trust), design)
+        return log_evidence(Score(rounds, rounds), win_level(*trust), design=design)
 
     def eps_limit(self, adversary: Adversary) -> float:
         return 0.25 if adversary is Adversary.MALICIOUS else 0.5  # the level vanishes there
@@ -184,7 +181,7 @@ class Wins(Target):
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
         """Return True if each arm has a rival that rounds like these could not show to lose (extensions E6)."""
         bar = math.log(max(1, len(samples) * (len(samples) - 1)) / error)
-        level, lift = win_level(*trust), self._lift(Shift.of(self.problem.tolerance))
+        level, lift = win_level(*trust), Shift.of(self.problem.tolerance).lift(self.problem.sign)
 
         def is_stuck(one: Sample, other: Sample) -> bool:
             (_, mine), (_, theirs) = one.in_rounds, other.in_rounds
@@ -225,20 +222,12 @@ class Wins(Target):
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
         """Return by how much one arm was ahead in the middle round."""
-        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
-        n = min(mine.size, theirs.size)
-        both = ~(np.isnan(mine[:n]) | np.isnan(theirs[:n]))
-        met = (Sample.in_order(tape[:n][both]) for tape in (mine, theirs))
-        leads = leads_by_round(*met, relative=relative, sign=self.problem.sign)
+        met = np.array(align(one, other))
+        known = (Sample.in_order(tape) for tape in met[:, ~np.isnan(met).any(axis=0)])
+        leads = leads_by_round(*known, relative=relative, sign=self.problem.sign)
         middle = float(leads[(leads.size - 1) // 2]) if leads.size else math.nan
         with np.errstate(over="ignore"):
             return float(np.exp(middle)) if relative else middle
-
-
-def _log_evidence(found: Score, level: float, design: Design) -> float:
-    if design == "fixed":
-        return float(tail_term(np.asarray(float(found.null)), found.rounds, level))
-    return log_evidence(found, level)
 
 
 class Apart(NamedTuple):
@@ -278,12 +267,12 @@ class Forecast(NamedTuple):
 
 def forecast(judge: "Judge", judged: int) -> Forecast:
     """Return when the leader and another arm are decided, or known to be too close (extensions E1, E6)."""
-    lift = partial(worsen, shift=judge.problem.tolerance, sign=judge.problem.sign)
+    lift = Shift.of(judge.problem.tolerance).lift(judge.problem.sign)
     found = score(judge.samples[judge.leader], judge.samples[judged], lift)
     level = win_level(*judge.trust)
 
     def is_decided(times: float) -> bool:
-        return _log_evidence(found.times(times), level, judge.design) >= judge.log_threshold
+        return log_evidence(found.times(times), level, design=judge.design) >= judge.log_threshold
 
     def is_futile(times: float) -> bool:
         return cannot_win(found.times(times), level, judge.log_strict)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_h
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.claims.certificate import Verdict
+from truearm.claims.certificate import Claim, Verdict
 from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
 
 if TYPE_CHECKING:
+    from truearm.evidence import Judge
     from truearm.evidence.sample import Sample
 
 State = TypeVar("State")
@@ -67,13 +68,37 @@ def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
     return (*values[:i], value, *values[i + 1 :])
 
 
-def merge(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
-    """Return a sample with what came in; of the pulls issued, those not told yet are out."""
-    values = np.empty(0) if told is None else told.values
+def merge(judge: "Judge", told: Mapping[str, Told], issued: Mapping[str, int]) -> "Judge":
+    """Return the judge with what came in; of the pulls issued, those not told yet are out."""
+    by_arm = zip(judge.problem.arms, judge.samples, strict=True)
+    return judge.after(tuple(_add_readings(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm))
+
+
+def _add_readings(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
     n = sample.n if issued is None else issued
+    indices, values = told or Told(np.empty(0, dtype=np.intp), np.empty(0))
     if not values.size and n == sample.n:
         return sample
+    if sample.tape is not None:
+        return sample.place(indices, values, n)
     return sample.extend(values, pending=n - sample.answers - values.size)
+
+
+def make_claim(judge: "Judge", arm: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
+    """Return the claim that an arm is not better than another, as of the readings at hand."""
+    arms, counts = judge.problem.arms, tuple(s.n for s in judge.samples)
+    return Claim(arms[arm], arms[accuser], counts, len(judge.entries), log_evidence, tolerant)
+
+
+def tolerable(judge: "Judge", others: Iterable[int]) -> tuple[Claim, ...]:
+    """Return claims that no other arm is better than the leader by more than the tolerance, or nothing."""
+    claims = []
+    for i in others if judge.problem.tolerance else ():
+        found = judge.within(i).log_value
+        if found < judge.log_threshold:
+            return ()
+        claims.append(make_claim(judge, i, judge.leader, found, tolerant=True))
+    return tuple(claims)
 
 
 class Policy(Protocol[State]):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.sample import start_sample
 from truearm.policies import Batch, Standing, Told, merge
 from truearm.problem import Problem, check_count
 
@@ -28,7 +27,6 @@ class AloneState(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What is to be measured."""
         return self.judge.problem
 
 
@@ -55,18 +53,15 @@ class Alone:
 
     @property
     def alike(self) -> bool:
-        """Whether all arms left are pulled alike: there is one."""
         return True
 
     def start(self, problem: Problem) -> AloneState:
-        """Return the state before the first pull."""
         if len(problem.arms) != 1 or problem.rounds:
             msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
-        return AloneState(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
+        return AloneState(Judge.of(problem), self.first, self.runs)
 
     def ask(self, state: AloneState) -> Batch | Verdict:
-        """Return how many more pulls there are, or that they were enough."""
         n, (arm,) = state.judge.samples[0].n, state.problem.arms
         if state.runs is not None:
             return {arm: state.runs - n} if n < state.runs else _verdict(state, fixed=True)
@@ -75,12 +70,9 @@ class Alone:
         return _verdict(state) if _is_narrow(state) else {arm: max(1, int(GROWTH * n))}
 
     def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
-        """Return the state after more readings."""
-        (arm,), (sample,) = state.problem.arms, state.judge.samples
-        return state._replace(judge=state.judge.after((merge(sample, told.get(arm), issued.get(arm)),)))
+        return state._replace(judge=merge(state.judge, told, issued))
 
     def standing(self, state: AloneState) -> Standing:
-        """Return the arm, and that it may end at any time."""
         (arm,) = state.problem.arms
         return Standing(arm if state.judge.samples[0].size else None, (arm,), {}, 0.0, _verdict(state))
 

@@ -17,8 +17,7 @@ from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
-from truearm.evidence.sample import start_sample
-from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
+from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, make_claim, merge, put
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first, as `toptwo`
@@ -53,7 +52,6 @@ class ControlState(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What is to be decided."""
         return self.judge.problem
 
 
@@ -99,18 +97,16 @@ class AgainstControl(Eager):
 
     @property
     def alike(self) -> bool:
-        """Whether all arms left are pulled alike."""
         return self.balanced
 
     def start(self, problem: Problem) -> ControlState:
-        """Return the state before the first pull."""
         control = check_control(self.control, problem.arms)
         method: Method = "fdr" if self.fdr else "holm"
         check_ordered(problem, f"AgainstControl({self.control!r})")
         check_method(problem, method)
         k = len(problem.arms)
         state = ControlState(
-            judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms]),
+            judge=Judge.of(problem),
             control=control,
             method=method,
             first=self.first,
@@ -127,13 +123,9 @@ class AgainstControl(Eager):
         return _decide(state)
 
     def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
-        """Return the state after more readings, with the next decision made."""
-        by_arm = zip(state.problem.arms, state.judge.samples, strict=True)
-        samples = tuple(merge(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm)
-        return _decide(state._replace(judge=state.judge.after(samples)))
+        return _decide(state._replace(judge=merge(state.judge, told, issued)))
 
     def standing(self, state: ControlState) -> Standing:
-        """Return the arms left and the evidence of each variant that it beats the control."""
         arms, judge = state.problem.arms, state.judge
         looked = _update_evidence(state, everyone=True) if all(s.n for s in judge.samples) else state
         leader = judge.best_looking(range(len(arms)))
@@ -162,9 +154,8 @@ def _decide(state: ControlState) -> ControlState:
         state = _update_evidence(state, everyone=True)
         left = [i for i in state.alive if i not in state.hopeless]
     if not left:
-        return state._replace(
-            decision=_verdict(state, Status.INDISTINGUISHABLE if state.alive else Status.EXHAUSTED)
-        )
+        status = Status.INDISTINGUISHABLE if state.alive else Status.EXHAUSTED
+        return state._replace(decision=_verdict(state, status))
     if state.balanced:
         size = max(1, int(GROWTH * min(samples[i].n for i in (state.control, *left))))
         return state._replace(decision=dict.fromkeys((arms[i] for i in sorted((state.control, *left))), size))
@@ -194,11 +185,8 @@ def _size(state: ControlState, variant: int) -> int:
 
 def _weigh(state: ControlState, variant: int) -> ControlState:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
-    judge, size, (cut, _, _, searched) = (
-        state.judge.after(leader=variant),
-        _size(state, variant),
-        state.looks[variant],
-    )
+    judge, size = state.judge.after(leader=variant), _size(state, variant)
+    cut, _, _, searched = state.looks[variant]
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
     if value >= _bar(state) or size >= STALE * searched:
         value, cut, _ = judge.least(state.control, cut)
@@ -223,7 +211,9 @@ def _step_down(state: ControlState) -> ControlState:
         state = _set_evidence(state, {strongest: found})
         if found >= bar:
             alive = tuple(i for i in state.alive if i != strongest)
-            state = state._replace(alive=alive, better=(*state.better, _claim(state, strongest)))
+            state = state._replace(
+                alive=alive, better=(*state.better, make_claim(state.judge, state.control, strongest, found))
+            )
     return state
 
 
@@ -241,7 +231,7 @@ def _claim_together(state: ControlState, *, exactly: bool) -> ControlState:
     out = {claim.arm for claim in state.not_better}
     alive = tuple(i for i in variants if i not in claimed and state.problem.arms[i] not in out)
     state = _set_evidence(state._replace(alive=alive), found)
-    return state._replace(better=tuple(_claim(state, i) for i in claimed))
+    return state._replace(better=tuple(make_claim(state.judge, state.control, i, found[i]) for i in claimed))
 
 
 def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlState:
@@ -249,19 +239,12 @@ def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlSta
     return state._replace(looks=tuple(look._replace(log_evidence=found.get(i, look[1])) for i, look in values))
 
 
-def _claim(state: ControlState, variant: int) -> Claim:
-    arms, counts = state.problem.arms, tuple(s.n for s in state.judge.samples)
-    return Claim(arms[state.control], arms[variant], counts, 0, state.looks[variant].log_evidence)
-
-
 def _give_up(state: ControlState) -> ControlState:
     """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
-    arms, judge = state.problem.arms, state.judge
+    judge, reference = state.judge, state.judge.after(leader=state.control)
     beaten = not_better(judge, state.control, list(state.alive))
-    reference, counts = judge.after(leader=state.control), tuple(s.n for s in judge.samples)
-    claims = tuple(
-        Claim(arms[i], arms[state.control], counts, 0, reference.within(i).log_value, True) for i in beaten
-    )
+    found = ((i, reference.within(i).log_value) for i in beaten)
+    claims = tuple(make_claim(reference, i, state.control, value, tolerant=True) for i, value in found)
     alive = tuple(i for i in state.alive if i not in beaten)
     return state._replace(
         alive=alive,

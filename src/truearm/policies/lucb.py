@@ -120,7 +120,6 @@ class Lucb(Eager):
                 raise InvalidArgument(msg)
 
     def start(self, problem: Problem) -> LucbState:
-        """Return the state before the first pull."""
         check_compares(problem, "lucb")
         check_absolute(problem, "lucb")
         if problem.level + self.slack >= 1:
@@ -141,7 +140,6 @@ class Lucb(Eager):
         return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
 
     def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
-        """Return the state after more readings, with the next decision made."""
         samples, limits = list(state.samples), list(state.limits)
         for arm, new in told.items():
             i = state.problem.arms.index(arm)
@@ -156,7 +154,6 @@ class Lucb(Eager):
         return replace(state, leader_next=not state.leader_next, decision=batch)
 
     def standing(self, state: LucbState) -> Standing:
-        """Return the leader; all arms stay in until the end, and limits decide without evidence."""
         arms = state.problem.arms
         leader = arms[_pair(state)[0]] if any(s.size for s in state.samples) else None
         return Standing(leader, arms, {}, math.inf, Verdict(status=Status.EXHAUSTED, candidates=arms))

@@ -13,14 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.sample import Sample
 from truearm.evidence.wins import forecast
-from truearm.policies import Batch, Standing, Told
+from truearm.policies import Batch, Eager, Standing, Told, make_claim, merge, tolerable
 from truearm.problem import Problem, check_count
 
 GROWTH = 0.02  # a batch adds at most this fraction to the rounds: late by as much, and as many looks fewer
@@ -43,22 +40,16 @@ class PairedState(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What is to be decided."""
         return self.judge.problem
-
-    @property
-    def tapes(self) -> tuple[Sample, ...]:
-        """The readings up to now, oriented, by round."""
-        return self.judge.samples
 
     @property
     def rounds(self) -> int:
         """How many rounds have begun."""
-        return max(tape.n for tape in self.tapes)
+        return max(sample.n for sample in self.judge.samples)
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Eager):
     """The policy of `rounds=True`: certified, separated, tolerable or indistinguishable by who wins side by side.
 
     Parameters
@@ -89,11 +80,9 @@ class Paired:
 
     @property
     def alike(self) -> bool:
-        """Whether all arms left are pulled alike: that is what a round is."""
         return True
 
     def start(self, problem: Problem) -> PairedState:
-        """Return the state before the first round."""
         if not problem.rounds:
             msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
             raise InvalidArgument(msg)
@@ -102,7 +91,7 @@ class Paired:
             raise InvalidArgument(msg)
         guard = None if self.guard is None else problem.arms.index(self.guard)
         k = len(problem.arms)
-        judge = Judge.of(problem, [Sample.in_order([])] * k)
+        judge = Judge.of(problem)
         state = PairedState(
             judge,
             tuple(range(k)),
@@ -117,20 +106,10 @@ class Paired:
         )
         return _decide(state)
 
-    def ask(self, state: PairedState) -> Batch | Verdict:
-        """Return the next rounds or the verdict; it was decided when the last readings came in."""
-        return state.decision
-
     def tell(self, state: PairedState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
-        """Return the state after more readings, with the next decision made."""
-        tapes = [
-            _place(tape, told.get(arm), issued.get(arm, tape.n))
-            for arm, tape in zip(state.problem.arms, state.tapes, strict=True)
-        ]
-        return _decide(state._replace(judge=state.judge.after(tuple(tapes))))
+        return _decide(state._replace(judge=merge(state.judge, told, issued)))
 
     def standing(self, state: PairedState) -> Standing:
-        """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, judge = state.problem.arms, state.judge
         leader = judge.best_looking(state.alive)
         done = {claim.arm: claim.log_evidence for claim in state.claims}
@@ -164,13 +143,6 @@ class Paired:
         )
 
 
-def _place(sample: Sample, new: Told | None, issued: int) -> Sample:
-    """Return a sample after more readings, with what is issued and not told still pending."""
-    if new is None:
-        return sample if issued == sample.n else sample.place(np.empty(0, dtype=np.intp), np.empty(0), issued)
-    return sample.place(new.indices, new.values, issued)
-
-
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
@@ -190,7 +162,7 @@ def _decide_race(state: PairedState) -> PairedState:
     """Return the state after the rejections, with the next rounds or the verdict."""
     if len(state.alive) == 1:
         return _stop(state)
-    if claims := _tolerable(state):
+    if claims := tolerable(state.judge, [i for i in state.alive if i != state.judge.leader]):
         return _end(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
     return _go_on(state, lambda: state.judge.is_futile(state.alive))
 
@@ -238,31 +210,11 @@ def _reject(state: PairedState) -> PairedState:
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
         found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
-        claim = next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
+        claim = next((make_claim(state.judge, judged, i, value) for i, value in found if value >= bar), None)
         if claim is not None:
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))
-
-
-def _claim(state: PairedState, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
-    arms, counts = state.problem.arms, tuple(tape.n for tape in state.tapes)
-    return Claim(arms[judged], arms[accuser], counts, 0, log_evidence, tolerant)
-
-
-def _tolerable(state: PairedState) -> tuple[Claim, ...]:
-    """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
-    if not state.problem.tolerance:
-        return ()
-    claims, leader = [], state.judge.leader
-    for judged in state.alive:
-        if judged == leader:
-            continue
-        found = state.judge.within(judged).log_value
-        if found < state.judge.log_threshold:
-            return ()
-        claims.append(_claim(state, judged, leader, found, tolerant=True))
-    return tuple(claims)
 
 
 def _stop(state: PairedState) -> PairedState:
@@ -280,7 +232,7 @@ def _direct(state: PairedState, claim: Claim) -> Claim:
     if claim.leader == state.problem.arms[best]:
         return claim
     found = state.judge.against(judged).log_value
-    return _claim(state, judged, best, found) if found >= state.judge.log_threshold else claim
+    return make_claim(state.judge, judged, best, found) if found >= state.judge.log_threshold else claim
 
 
 def _end(state: PairedState, status: Status, best: int | None) -> PairedState:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from truearm import bounds
 from truearm.bounds import Constants
+from truearm.bounds.contamination import check_constants
 from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
@@ -74,7 +75,6 @@ class _Rounds(Eager):
     alike: ClassVar[bool] = True
 
     def standing(self, state: PaperState) -> Standing:
-        """Return the leader and the arms left; bounds decide here, so there is no evidence to show."""
         arms = state.problem.arms
         alive = tuple(arms[i] for i in state.alive)
         so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, exclusions=state.exclusions)
@@ -99,10 +99,9 @@ class Uniform(_Rounds):
     constants: Constants = "sharp"
 
     def __post_init__(self) -> None:
-        _check_constants(self.constants)
+        check_constants(self.constants)
 
     def start(self, problem: Problem) -> PaperState:
-        """Return the state before the one batch."""
         regular = _regular(problem, "uniform")
         if not problem.tolerance:
             msg = "policy 'uniform' needs a tolerance above 0; add one, or use policy 'elimination' or 'toptwo'"
@@ -113,7 +112,6 @@ class Uniform(_Rounds):
         return _stop(replace(state, leader=0)) if len(problem.arms) == 1 else state
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        """Return the state with the verdict."""
         problem, state = state.problem, _merge(state, told)
         bad = most_bad(state.count, problem.delta / len(problem.arms) / 3, problem.declared.eps)  # evidence T8c
         return _stop(_exclude(state, medians, problem.tolerance.amount / 2, bad))  # Thm 2, Thm 14
@@ -136,15 +134,13 @@ class Elimination(_Rounds):
     constants: Constants = "sharp"
 
     def __post_init__(self) -> None:
-        _check_constants(self.constants)
+        check_constants(self.constants)
 
     def start(self, problem: Problem) -> PaperState:
-        """Return the state before the first round."""
         state = _start(problem, self._total(problem, 1, 0))
         return _separate(state) if len(problem.arms) == 1 else state
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        """Return the state after a round, with the next decision made."""
         state = _merge(state, told)
         problem, n, k = state.problem, state.count, len(state.problem.arms)
         share = bounds.round_delta(problem.delta, k, state.round) / 3
@@ -223,7 +219,6 @@ class PartialIdentification(_Rounds):
                 raise InvalidArgument(msg, "biases", bias)
 
     def start(self, problem: Problem) -> PaperState:
-        """Return the state before the first round."""
         check_compares(problem, "partial")
         check_absolute(problem, "partial")
         if lacking := [arm for arm in problem.arms if self.biases is not None and arm not in self.biases]:
@@ -233,12 +228,10 @@ class PartialIdentification(_Rounds):
         return _separate(state) if len(problem.arms) == 1 else state
 
     def ask(self, state: PaperState) -> Batch | Verdict:
-        """Return the next batch or the verdict; it was decided when the last readings came in."""
         decision = state.decision
         return replace(decision, estimated=True) if isinstance(decision, Verdict) else decision
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        """Return the state after a round, with the next decision made."""
         state = _merge(state, told)
         n, problem = state.count, state.problem
         share = bounds.round_delta(problem.delta, len(problem.arms), state.round)
@@ -252,7 +245,6 @@ class PartialIdentification(_Rounds):
         return _tolerate(state) or _continue(state, max(n + 1, math.ceil((1 + self.growth) * n)))
 
     def standing(self, state: PaperState) -> Standing:
-        """Return the leader and the arms left."""
         found = _Rounds.standing(self, state)
         return found._replace(so_far=found.so_far and replace(found.so_far, estimated=True))
 
@@ -271,12 +263,6 @@ class PartialIdentification(_Rounds):
         if math.isnan(value) or value == -math.inf:  # of censored readings an estimator knows no upper end
             return Interval(-math.inf, math.inf)
         return Interval(value, value)
-
-
-def _check_constants(constants: str) -> None:
-    if constants not in ("sharp", "paper"):
-        msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
-        raise InvalidArgument(msg, "constants", constants)
 
 
 def _regular(problem: Problem, policy: str) -> dict[str, Any]:

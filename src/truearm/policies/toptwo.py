@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import Entry, Judge
-from truearm.evidence.sample import Sample, start_sample
-from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, merge, put
+from truearm.evidence.sample import Sample
+from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, make_claim, merge, put, tolerable
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
@@ -49,17 +49,14 @@ class TopTwoState(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What is to be decided."""
         return self.judge.problem
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The readings up to now, oriented."""
         return self.judge.samples
 
     @property
     def leader(self) -> int:
-        """The arm that looks best."""
         return self.judge.leader
 
 
@@ -100,14 +97,12 @@ class TopTwo(Eager):
 
     @property
     def alike(self) -> bool:
-        """Whether all arms left are pulled alike."""
         return self.balanced
 
     def start(self, problem: Problem) -> TopTwoState:
-        """Return the state before the first pull."""
         k = len(problem.arms)
         state = TopTwoState(
-            judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms], ordered=True),
+            judge=Judge.of(problem, ordered=True),
             alive=tuple(range(k)),
             claims=(),
             looks=(Look(),) * k,
@@ -121,34 +116,25 @@ class TopTwo(Eager):
         return _decide(state)
 
     def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-        """Return the state after more readings, with the next decision made."""
         return _decide(_merge(state, told, issued))
 
     def standing(self, state: TopTwoState) -> Standing:
-        """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, tested = state.problem.arms, state
         if state.judge.entries and len(state.alive) > 1:
             tested, _ = _test(state, everyone=True)
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
         against_each = {arm: done.get(arm, e.log_evidence) for arm, e in zip(arms, tested.looks, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
-        status = (
-            Status.INDISTINGUISHABLE
-            if leader is not None and tested.judge.is_futile(tested.alive)
-            else Status.EXHAUSTED
-        )
+        is_futile = leader is not None and tested.judge.is_futile(tested.alive)
+        status = Status.INDISTINGUISHABLE if is_futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
         return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
 
 
 def _merge(state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-    samples, entries = list(state.samples), list(state.judge.entries)
-    for i, arm in enumerate(state.problem.arms):
-        new = told.get(arm)
-        samples[i] = merge(samples[i], new, issued.get(arm))
-        if new is not None:
-            entries = [_later(entry, new) if entry.arm == i else entry for entry in entries]
-    return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))
+    arms = state.problem.arms
+    entries = tuple(_later(e, told[arms[e.arm]]) if arms[e.arm] in told else e for e in state.judge.entries)
+    return state._replace(judge=merge(state.judge, told, issued).after(entries=entries))
 
 
 def _later(entry: Entry, new: Told) -> Entry:
@@ -200,7 +186,8 @@ def _decide(state: TopTwoState) -> TopTwoState:
 
 def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
-    if state.problem.tolerance and (claims := _tolerable(state, challenger)):
+    others = (challenger, *(i for i in state.alive if i not in (challenger, state.leader)))
+    if claims := tolerable(state.judge, others):
         return _stop(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
         state = state._replace(next_futility=FUTILITY * pulls)
@@ -278,24 +265,7 @@ def _update_evidence(state: TopTwoState, i: int) -> TopTwoState:
     if not is_candidate or value < judge.log_threshold:
         return state
     alive = tuple(j for j in state.alive if j != i)
-    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, value)))
-
-
-def _claim(state: TopTwoState, judged: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
-    arms = state.problem.arms
-    counts = tuple(s.n for s in state.samples)
-    return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
-
-
-def _tolerable(state: TopTwoState, challenger: int) -> tuple[Claim, ...]:
-    """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
-    claims = []
-    for i in (challenger, *(i for i in state.alive if i not in (challenger, state.leader))):
-        found = state.judge.within(i)
-        if found.log_value < state.judge.log_threshold:
-            return ()
-        claims.append(_claim(state, i, found.log_value, tolerant=True))
-    return tuple(claims)
+    return state._replace(alive=alive, claims=(*state.claims, make_claim(judge, i, judge.leader, value)))
 
 
 def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
