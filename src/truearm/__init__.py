@@ -8,7 +8,7 @@ from importlib import import_module
 import lazy_loader
 
 import truearm.report  # noqa: F401 - registers how results show themselves
-from truearm.claims import views
+from truearm.claims import register
 
 _MODULES = {"errors", "policies", "problem"}  # reachable, but not part of `from truearm import *`
 
@@ -16,4 +16,4 @@ __version__ = "0.1.0"
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [name for name in _names if name not in _MODULES]
 
-views.register(verify_certificate=lambda *case: import_module("truearm.verification").verify_certificate(*case))
+register(verify_certificate=lambda *case: import_module("truearm.verification").verify_certificate(*case))

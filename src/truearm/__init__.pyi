@@ -7,8 +7,8 @@ from . import policies as policies
 from . import problem as problem
 from .analysis import analyze as analyze
 from .bounds import lower_bounds as lower_bounds
-from .claims.audit import Audit as Audit
-from .claims.audit import audit as audit
+from .claims.alarms import Audit as Audit
+from .claims.alarms import audit as audit
 from .claims.certificate import Certificate as Certificate
 from .claims.certificate import Status as Status
 from .claims.result import Result as Result

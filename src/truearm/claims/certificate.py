@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.claims.views import show
+from truearm.claims import show
 from truearm.evidence import Entry, Judge, Rule
 from truearm.evidence.comparison import Method
 from truearm.evidence.counts import Counted

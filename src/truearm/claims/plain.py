@@ -1,4 +1,4 @@
-"""Dataclasses as plain values for JSON, and back, by msgspec."""
+"""Records as plain values for JSON, and back, by msgspec; and as frames."""
 
 import math
 from collections.abc import Mapping
@@ -21,12 +21,7 @@ def to_plain(value: Any, *, null: bool = False) -> Any:  # noqa: ANN401 - any re
     null
         Whether a number that is not finite becomes None; it becomes "inf", "-inf" or "nan" otherwise.
     """
-    return _finite(msgspec.to_builtins(value, enc_hook=_number), null=null)
-
-
-def _number(value: Any) -> Any:  # noqa: ANN401
-    """Return a number of numpy as one of Python."""
-    return value.item()
+    return _finite(msgspec.to_builtins(value, enc_hook=lambda number: number.item()), null=null)  # those of numpy
 
 
 def _finite(value: Any, *, null: bool) -> Any:  # noqa: ANN401

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
+from truearm.claims import show
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Place, Status
 from truearm.claims.plain import Backend, from_plain, to_plain
-from truearm.claims.views import show
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.comparison import Method
@@ -162,12 +162,10 @@ class Result:
     """How readings were taken, if that is known; `time` fills it in."""
 
     def __str__(self) -> str:
-        text: str = show("text", self)
-        return text
+        return str(show("text", self))
 
     def _repr_html_(self) -> str:
-        fragment: str = show("fragment", self)
-        return fragment
+        return str(show("fragment", self))
 
     @property
     def total(self) -> int:
@@ -191,8 +189,7 @@ class Result:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the result, one sentence each."""
-        sentences: tuple[str, ...] = show("assumptions", self)
-        return sentences
+        return tuple(show("assumptions", self))
 
     def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - matplotlib Axes
         """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
@@ -334,8 +331,7 @@ class Analysis(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        sentences: tuple[str, ...] = show("notes", self)
-        return (*self.about_data, *sentences)
+        return (*self.about_data, *show("notes", self))
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""

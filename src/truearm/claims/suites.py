@@ -11,11 +11,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.claims import alarms
+from truearm.claims import alarms, show
 from truearm.claims.certify import NOTHING, check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
-from truearm.claims.views import show
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.sample import Sample, worsen

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from truearm.claims.views import register
+from truearm.claims import register
 
 
 def _view(module: str, name: str) -> Callable[..., Any]:

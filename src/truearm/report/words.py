@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
-from truearm.claims.audit import Audit
+from truearm.claims.alarms import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
