@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, SuiteEvidence, rounds_won
+from truearm.evidence.metrics import BETTER, WITHIN, WORSE, MetricEvidence, rounds_won
 from truearm.evidence.wins import win_level
 from truearm.problem import Adversary
 
@@ -30,7 +30,7 @@ def wins(rng, metrics, slow):
 
 def suite(seed, metrics, slow, *, fdr=False):
     """Return the round in which all slow metrics are named, that in which all are settled, and if any is false."""
-    given, weighed = wins(np.random.default_rng(seed), metrics, slow), SuiteEvidence.begin(metrics, LEVEL)
+    given, weighed = wins(np.random.default_rng(seed), metrics, slow), MetricEvidence.begin(metrics, LEVEL)
     named = LONGEST
     for n in range(1, LONGEST + 1):
         weighed = weighed.after(given[:, :, n - 1 : n])
@@ -61,7 +61,7 @@ def false_claims(share, apart, runs, rounds=120):
         load, common = rng.normal(size=(1, 1, rounds)), rng.normal(size=(2, 1, rounds))
         own = rng.normal(size=(2, 20, rounds))
         old, new = load + 0.03 * (math.sqrt(share) * common + math.sqrt(1 - share) * own)
-        weighed = SuiteEvidence.begin(20, 0.5).after(rounds_won(-old, -old - math.log(TOLERANCE), -new - apart))
+        weighed = MetricEvidence.begin(20, 0.5).after(rounds_won(-old, -old - math.log(TOLERANCE), -new - apart))
         found += bool(weighed.claims(DELTA)[false].any())
     return found
 

@@ -17,18 +17,18 @@ from click.testing import CliRunner
 import truearm as ta
 from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.suites import Progress, Suite, judge_suite
+from truearm.claims.suite import Progress, Suite, judge_suite
 from truearm.cli.race import race_command
 from truearm.commands.command import Command
 from truearm.commands.measure import MAX_METRICS, Conditions, measure
 from truearm.commands.measure import runs_of as runs_of_log
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.events import Noted
-from truearm.evidence.suites import (
+from truearm.evidence.metrics import (
     BETTER,
     WITHIN,
     WORSE,
-    SuiteEvidence,
+    MetricEvidence,
     breakdown_of_rounds,
     discover,
     step_down,
@@ -75,7 +75,7 @@ def test_a_claim_withstands_what_the_same_rounds_reach_at_another_eps(seed):
     for adversary, point in zip(Adversary, found, strict=True):
         for eps in np.linspace(0, 0.24, 40):
             level = win_level(eps, adversary)
-            reached = SuiteEvidence.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
+            reached = MetricEvidence.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
             if point is None or abs(eps - point) > 2e-4:
                 assert reached == (point is not None and eps <= point)
 
@@ -279,7 +279,7 @@ def test_that_more_rounds_would_not_tell_is_not_part_of_what_is_sure():
 def test_false_discoveries_are_refused_where_the_future_is_seen():
     seen = replace(ROUNDS, contamination=Contamination(0.02, "malicious"))
     assert Suite(problem=seen, reference="old").others == ("new",)
-    with pytest.raises(OutOfReach, match="leave fdr out"):
+    with pytest.raises(OutOfReach, match="remove fdr"):
         Suite(problem=seen, reference="old", fdr=True)
 
 
@@ -301,7 +301,7 @@ def test_a_metric_shown_not_to_be_worse_before_does_not_lower_the_bar_of_others(
     wins = np.zeros((3, 10, 300), dtype=bool)
     wins[WITHIN, :9, :60] = wins[WORSE, :9, 60:] = True
     wins[WORSE, 9] = np.arange(300) % 100 < 61
-    found = SuiteEvidence.begin(10, 0.5).after(wins)
+    found = MetricEvidence.begin(10, 0.5).after(wins)
     alone, together = found.last[WORSE, 9], np.log(20 / 0.05)
     assert together - np.log(10) <= alone < together
     claims = found.claims(0.05, fdr=True)
@@ -591,7 +591,7 @@ def test_revisions_are_compared_metric_by_metric(tmp_path):
 def test_every_bar_of_a_suite_pays_for_its_claims(near):
     """Extensions D4, of 2 pairs: 2P places, P statements of their own, and both directions of giving up."""
     enough = near > 1
-    nothing = SuiteEvidence.begin(2, 0.45)
+    nothing = MetricEvidence.begin(2, 0.45)
     last, highest = np.full((3, 2), -9.0), np.full((3, 2), -9.0)
     last[WORSE, 0], highest[WITHIN, 1] = math.log(near * 4 / 0.05), math.log(near * 2 / 0.05)
     assert discover(replace(nothing, last=last), 0.05)[WORSE, 0] == enough

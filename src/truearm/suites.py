@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from truearm.claims.suites import Run, Suite, SuiteResult, judge_suite
+from truearm.claims.suite import Run, Suite, SuiteResult, judge_suite
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument
@@ -63,18 +63,13 @@ def suite(
     [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
     """
     check_names(options)
-    names = _metrics(frame, metrics, {arm, round})
-    columns = {}
-    for name in names:
-        columns[name] = load(frame, Columns(arm, name, round=round)).tapes
-    first = columns[names[0]]
-    runs: dict[str, list[Run]] = {
-        one: [_run({name: columns[name][one][place] for name in names}) for place in range(tape.size)]
-        for one, tape in first.items()
+    columns = {
+        name: load(frame, Columns(arm, name, round=round)).tapes for name in _metrics(frame, metrics, {arm, round})
     }
+    arms = next(iter(columns.values()))
+    runs = {one: [_run(columns, one, place) for place in range(tape.size)] for one, tape in arms.items()}
     problem = Problem.of(runs, default_goal="min", **fix_options(options, rounds=True))
-    asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
-    return judge_suite(asked, runs)
+    return judge_suite(Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr), runs)
 
 
 def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401
@@ -103,7 +98,8 @@ def _columns(frame: Any) -> list[str]:  # noqa: ANN401
         raise InvalidArgument(msg) from None
 
 
-def _run(readings: Mapping[str, float]) -> Run:
-    """Return what one run told, None if it told nothing."""
-    told = {name: float(value) if math.isfinite(value) else None for name, value in readings.items()}
-    return told if any(value is not None for value in told.values()) else None
+def _run(columns: Mapping[str, Mapping[str, Any]], arm: str, place: int) -> Run:
+    """Return what one run printed, None if it printed nothing."""
+    values = {name: float(tapes[arm][place]) for name, tapes in columns.items()}
+    found = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return found if any(value is not None for value in found.values()) else None

@@ -18,7 +18,7 @@ from truearm.claims.certificate import Alarm, Certificate, Readings, digest
 from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Result, check_schema
-from truearm.claims.suites import Runs, Suite, judge_suite
+from truearm.claims.suite import Runs, Suite, judge_suite
 from truearm.commands.measure import runs_of
 from truearm.data.columns import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError

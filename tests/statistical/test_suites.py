@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, SuiteEvidence, rounds_won
+from truearm.evidence.metrics import BETTER, WITHIN, WORSE, MetricEvidence, rounds_won
 
 from .promise import broken, kept
 
@@ -22,7 +22,7 @@ def claims(rng, log_apart, *, share, level=0.5, rounds=120, delta=0.2, fdr=False
     old, new = metrics(rng, rounds, share=share)
     bar = -old - np.log(1.05)
     wins = rounds_won(-old, bar, -(new + np.asarray(log_apart).reshape(-1, 1)))
-    return SuiteEvidence.begin(20, level).after(wins).claims(delta, fdr=fdr)
+    return MetricEvidence.begin(20, level).after(wins).claims(delta, fdr=fdr)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.8])
@@ -42,7 +42,7 @@ def test_the_test_above_finds_a_rule_that_takes_each_metric_by_itself():
     found = []
     for i in range(150):
         old, new = metrics(np.random.default_rng([7, i]), 120, share=0.0)
-        weighed = SuiteEvidence.begin(20, 0.5).after(rounds_won(-old, -old, -new))
+        weighed = MetricEvidence.begin(20, 0.5).after(rounds_won(-old, -old, -new))
         found.append((weighed.highest[[WORSE, BETTER]] >= np.log(1 / 0.2)).any())
     assert broken(found, 0.2)
 
@@ -92,7 +92,7 @@ def test_what_is_named_beside_doubtful_metrics_is_seldom_false():
     doubted, false = np.arange(60) < 30, []
     for i in range(150):
         slower = np.random.default_rng([11, i]).random((60, 160)) < np.where(doubted, 1.0, 0.5)[:, None]
-        wins, found, named = np.stack((slower, ~slower, ~slower)), SuiteEvidence.begin(60, 0.5), False
+        wins, found, named = np.stack((slower, ~slower, ~slower)), MetricEvidence.begin(60, 0.5), False
         for t in range(0, 160, 4):
             found = found.after(wins[:, :, t : t + 4])
             named |= bool(found.claims(0.1, fdr=True, doubted=doubted)[[WORSE, BETTER]][:, ~doubted].any())

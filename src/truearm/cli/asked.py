@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import click
 
-from truearm.claims.suites import Suite
+from truearm.claims.suite import Suite
 from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.commands.command import (
     MAX_COMMANDS,

@@ -10,7 +10,7 @@
 from truearm.claims.certificate import Status
 from truearm.claims.gates import Gate
 from truearm.claims.result import Result
-from truearm.claims.suites import SuiteResult
+from truearm.claims.suite import SuiteResult
 from truearm.errors import printable
 from truearm.report.words import standing
 

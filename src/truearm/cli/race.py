@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, options, racing, suites
+from truearm.cli import follower, gates, options, racing
 from truearm.cli.asked import Asked, check, check_name
 from truearm.cli.outcome import write_exports
 from truearm.commands.measure import METRICS, SUITE
@@ -290,7 +290,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             if asked.fail_if_worse_than is not None:
                 race.follower.guard(asked.fail_if_worse_than)
             failure, late = racing.run_commands(race, asked)
-            code = suites.show(race, race.follower, asked, late=late)
+            code = follower.show(race, race.follower, asked, late=late)
             if failure is not None:
                 raise failure
             ctx.exit(code)

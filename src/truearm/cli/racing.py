@@ -20,10 +20,10 @@ from truearm.claims.gates import is_out_of_reach
 from truearm.cli import saved
 from truearm.cli.asked import Asked, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
+from truearm.cli.follower import Follower
 from truearm.cli.live import Board
 from truearm.cli.outcome import Outcome
 from truearm.cli.setting import Setting
-from truearm.cli.suites import Follower
 from truearm.commands.measure import (
     NOTE,
     Run,
@@ -429,5 +429,5 @@ class _Recorder:
             self.running = None
         self.counts[arm] += 1
         if self.race.follower is not None:
-            self.race.follower.took(arm, details.get(NOTE))
+            self.race.follower.add(arm, details.get(NOTE))
         return Noted(value, details)

@@ -8,8 +8,9 @@ import click
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, judge_gate
 from truearm.claims.result import Result
-from truearm.cli import options, suites
+from truearm.cli import options
 from truearm.cli.edge import write
+from truearm.cli.follower import Follower
 from truearm.cli.gates import exit_code, suite_code
 from truearm.cli.outcome import html_page
 from truearm.cli.saved import Saved, open_log
@@ -46,7 +47,7 @@ def report_command(
     with open_log(file) as saved:
         study = saved.study
         if saved.suite is not None and saved.setting is not None:
-            found, makers = suites.Follower(saved.suite, study).makers(saved.setting)
+            found, makers = Follower(saved.suite, study).makers(saved.setting)
             kind = "json" if as_json else "markdown" if as_markdown else "csv" if as_csv else "text"
             if html is not None:
                 write(html, makers["html"]())

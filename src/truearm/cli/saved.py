@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.suites import Suite
+from truearm.claims.suite import Suite
 from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
 from truearm.commands.command import Command

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
-from truearm.claims.suites import SuiteResult
+from truearm.claims.suite import SuiteResult
 from truearm.commands.command import Command, bind, share_shell
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds

@@ -74,40 +74,28 @@ def _split(line: str) -> tuple[str, ...]:
 def _choose_shell(line: str, shell: str | None) -> str | None:
     if shell == "auto":
         return SHELL if needs_shell(line) else None
-    if shell == "default":
-        return SHELL
-    return None if shell == "none" else shell
+    return {"default": SHELL, "none": None}.get(shell, shell) if shell else None
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line and how it is started.
-
-    Parameters
-    ----------
-    name
-        The arm; the text by default.
-    parameters
-        Values bound into the text, kept for exports.
-    env
-        Variables set on top of the caller's environment.
-    cwd
-        Directory to start in; None is the caller's.
-    shell
-        ``"auto"`` decides by `needs_shell`; ``"none"`` or None uses no shell; ``"default"`` is ``/bin/sh``;
-        anything else is the shell, with its own options if need be. The attribute is None or the shell.
-    input, output
-        Its own standard input and output, if they are not those of all commands.
-    """
+    """A command line and how it is started."""
 
     text: str
     name: str = ""
+    """The arm; the text by default."""
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Values bound into the text, kept for exports."""
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Variables set on top of the caller's environment."""
     cwd: str | None = None
+    """Directory to start in; None is the caller's."""
     shell: str | None = "auto"
+    """``"auto"`` decides by `needs_shell`, ``"none"`` uses no shell, ``"default"`` is ``/bin/sh``, others are the
+    shell and its options. Afterwards it is the shell, or None."""
     input: str | None = None
     output: str | None = None
+    """Standard input and output, if they are not those of all commands."""
 
     def __post_init__(self) -> None:
         if not self.text.strip() or "\0" in self.text:
@@ -130,7 +118,7 @@ class Command:
 
 
 def share_shell(commands: Iterable[Command]) -> tuple[Command, ...]:
-    """Return the commands with one shell for all if one has it: a shell takes time of its own."""
+    """Return the commands with one shell for all if one has it: a shell takes time too."""
     given = tuple(commands)
     shell = next((command.shell for command in given if command.shell is not None), None)
     return tuple(replace(command, shell=shell) for command in given)
@@ -209,11 +197,7 @@ def bind(
     r"""Return the command with every ``{parameter}`` replaced by its value, quoted to stay one word.
 
     ``\{n}`` and ``${n}`` are left to the shell. Parameters that the name does not mention are appended to it.
-
-    Parameters
-    ----------
-    typed
-        Parameters whose values the user typed: they are not quoted, and may be whole commands.
+    Values that the user typed (`typed` names their parameters) are not quoted, and may be whole commands.
     """
     label = name or template
     unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]

@@ -1,6 +1,6 @@
 """Recognize what this user wrote on this machine, by a digest under a key that stays here.
 
-The owner of a file does not tell: what was downloaded or unpacked belongs to the user who did so.
+The owner of a file does not show it: a file that was downloaded or unpacked belongs to this user as well.
 """
 
 import hmac
@@ -32,18 +32,17 @@ def _key() -> bytes:
     try:
         path = user_state_path("truearm", ensure_exists=True) / "key"
         if not path.exists():
-            _make(path)
+            _make_key(path)
         with path.open("rb") as file:
             status, key = os.fstat(file.fileno()), file.read(_KEY_BYTES + 1)
     except (OSError, RuntimeError):  # no home, or nothing may be written there
         return b""
-    if not hasattr(os, "geteuid"):  # Windows: the owner of a key cannot be told
-        return b""
-    is_private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    # Windows does not show whose a key is
+    is_private = hasattr(os, "geteuid") and status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return key if is_private and len(key) == _KEY_BYTES else b""
 
 
-def _make(path: Path) -> None:
+def _make_key(path: Path) -> None:
     draft = path.with_name(f"key-{secrets.token_hex(8)}")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123

@@ -16,6 +16,7 @@ import signal
 import statistics
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from truearm.claims import suites
+from truearm.claims import suite
 from truearm.commands import process
 from truearm.commands.command import Command
 from truearm.errors import CommandFailed, InvalidArgument, printable
@@ -61,35 +62,27 @@ _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # PO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """How commands are measured, the same for all arms.
-
-    Parameters
-    ----------
-    timeout
-        Seconds after which a run and all its processes are killed; None waits.
-    ignore_failure
-        Count a failed command as a missing reading (NaN) instead of raising `CommandFailed`.
-    accepted
-        Exit codes besides 0 that are not failures.
-    input
-        ``"null"`` or the path of a file for standard input.
-    output
-        ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file for standard output.
-    """
+    """How commands are measured, the same for all arms."""
 
     timeout: float | None = None
+    """Seconds after which a run and all its processes are killed; None waits."""
     ignore_failure: bool = False
+    """Count a failed command as a missing reading (NaN) instead of raising `CommandFailed`."""
     accepted: tuple[int, ...] = ()
+    """Exit codes besides 0 that are not failures."""
     input: str = "null"
+    """Standard input: ``"null"`` or the path of a file."""
     output: str = "null"
+    """Standard output: ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file."""
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
-        if self.input != "null" and Path(self.input).is_fifo():
+        file = None if self.input == "null" else Path(self.input)
+        if file is not None and file.is_fifo():
             msg = f"input must be a file that every run can read, but {self.input!r} is a pipe; save it first"
             raise InvalidArgument(msg, "input", self.input)
-        if self.input != "null" and not Path(self.input).exists():
+        if file is not None and not file.exists():
             msg = f"input must be 'null' or an existing file, but got {self.input!r}"
             raise InvalidArgument(msg, "input", self.input)
         if self.output not in ("null", "pipe", "inherit") and not Path(self.output).parent.is_dir():
@@ -117,17 +110,14 @@ class Measurement:
 def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
     """Run a command once and read one number off it.
 
-    Parameters
-    ----------
-    metric
-        ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
-        ``"stdout"`` (the number on the last line printed) or ``"json"`` (an object of them).
+    Metrics are ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
+    ``"stdout"`` (the number on the last line printed) and ``"json"`` (an object of them).
 
     Raises
     ------
     CommandFailed
         If it fails or prints no number when one is wanted, unless `conditions.ignore_failure`. Exit codes 126 and
-        127 say that nothing was run at all, and raise unless they are `conditions.accepted`.
+        127 mean that nothing was run at all, and raise unless they are `conditions.accepted`.
     """
     rules = conditions or Conditions()
     rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)
@@ -150,7 +140,7 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
 def set_run_variables(iteration: str) -> None:
     """Set what each measured run finds in its environment.
 
-    They are inherited, because an environment of its own would be copied while the clock runs.
+    They are inherited, because a separate environment would be copied while the clock runs.
     """
     os.environ[ITERATION], os.environ[PADDING] = iteration, draw_padding()
 
@@ -171,7 +161,7 @@ def _start(
 ) -> process.Run:
     env = {**os.environ, **command.env} if command.env else None
     words = command.argv
-    program = _locate_program(words[0], command, (env or os.environ).get("PATH"))
+    program = _locate_program(words[0], command.text, (env or os.environ).get("PATH"))
     try:
         return process.run(
             words,
@@ -191,22 +181,13 @@ def _start(
         raise InvalidArgument(msg) from error
 
 
-def _locate_program(word: str, command: Command, path: str | None) -> str:
-    if "/" in word:
-        return word
-    try:
-        return _which(word, path)
-    except LookupError:
-        msg = f"command {printable(command.text)!r} needs the program {word!r}, which is not on the PATH"
-        raise InvalidArgument(msg) from None
-
-
 @lru_cache(maxsize=256)  # a program that is not found raises, so it is looked for again
-def _which(word: str, path: str | None) -> str:
-    found = shutil.which(word, path=path)
+def _locate_program(word: str, command: str, path: str | None) -> str:
+    found = word if "/" in word else shutil.which(word, path=path)
     if found is None:
-        raise LookupError(word)
-    return str(Path(found).absolute())
+        msg = f"command {printable(command)!r} needs the program {word!r}, which is not on the PATH"
+        raise InvalidArgument(msg)
+    return found if "/" in word else str(Path(found).absolute())
 
 
 def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
@@ -305,9 +286,9 @@ def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        msg = f"printed {next(name for name in names if names.count(name) > 1)!r} twice"
+    counts = Counter(name for name, _ in pairs)
+    if len(counts) < len(pairs):
+        msg = f"printed {counts.most_common(1)[0][0]!r} twice"
         raise InvalidArgument(msg)
     return dict(pairs)
 
@@ -374,9 +355,9 @@ def run_hook(command: Command, stage: str, timeout: float | None = None) -> None
             raise _failure(command, stage, run.exit_code, printed, timeout=timeout if run.timed_out else None)
 
 
-def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[suites.Run]]:
+def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[suite.Run]]:
     """Return the metrics of all runs in a log, per arm in order of round, None for a run without them."""
-    runs: dict[str, list[suites.Run]] = {arm: [] for arm in arms}
+    runs: dict[str, list[suite.Run]] = {arm: [] for arm in arms}
     places = {}
     for event in events:
         if isinstance(event, Issued):

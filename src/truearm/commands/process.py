@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,7 @@ TAIL_BYTES = 8192
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _MAX_KILL_ROUNDS = 100
+_MAX_POLL_S = 86_400.0  # a poll counts milliseconds in 32 bits
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 # A child of this interpreter never shows less peak memory than the interpreter, because Linux counts what it held
@@ -117,7 +119,7 @@ def run(
     max_output: int = TAIL_BYTES,
     through_launcher: bool = False,
 ) -> Run:
-    """Run a program and return how it ended.
+    """Run a program and return how it ended; raise OSError if it cannot be started.
 
     Parameters
     ----------
@@ -129,11 +131,6 @@ def run(
         Seconds after which the process, its group and its descendants are killed.
     through_launcher
         Measure inside of a small launcher, whose own peak memory does not hide that of the program.
-
-    Raises
-    ------
-    OSError
-        If the program cannot be started.
     """
     check_posix()
     _become_subreaper()
@@ -147,8 +144,8 @@ def run(
         "env": env,
         "cwd": cwd,
         "bufsize": 0,
-        # a group of its own, so that a time-out reaches grandchildren, and no terminal: a program that asked the
-        # terminal from a background group would be stopped forever
+        # a new group, so that a time-out reaches grandchildren, and no terminal: a program that asked the terminal
+        # from a background group would be stopped forever
         "start_new_session": True,
         **streams,
     }
@@ -203,22 +200,39 @@ def _wait(
     """Wait for a child until the deadline, kill it past it or if interrupted, and reap it in any case."""
     streams = (process.stdout, process.stderr)
     pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
-    end = _End(process.pid)
+    ended, reap = _watch_end(process.pid)
     try:
-        timed_out = not _watch(end.descriptor, pipes, deadline)
+        timed_out = not _watch(ended, pipes, deadline)
         if timed_out:
             _kill(process.pid)
     except BaseException:
         _kill(process.pid)
         raise
     finally:
-        status, usage = end.reap()
+        _, status, usage = reap()
+        os.close(ended)
         _running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         for stream in streams:
             if stream:
                 stream.close()
     return timed_out, usage
+
+
+def _watch_end(pid: int) -> tuple[int, Callable[[], tuple[int, int, "resource.struct_rusage"]]]:
+    """Return a descriptor that becomes readable when a child ends, and a function that reaps the child."""
+    try:
+        return os.pidfd_open(pid), lambda: os.wait4(pid, 0)
+    except (AttributeError, OSError):  # not Linux, or a sandbox without the call
+        ended, write = os.pipe()
+
+    def wait() -> tuple[int, int, "resource.struct_rusage"]:
+        try:
+            return os.wait4(pid, 0)
+        finally:
+            os.close(write)
+
+    return ended, ThreadPoolExecutor(1).submit(wait).result
 
 
 def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
@@ -230,7 +244,7 @@ def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
         poller.register(pipe, select.POLLIN)
     while True:
         left = deadline - time.perf_counter()
-        ready = [descriptor for descriptor, _ in poller.poll(_milliseconds(left))]
+        ready = [descriptor for descriptor, _ in poller.poll(1000 * min(max(left, 0.0), _MAX_POLL_S))]
         for pipe in set(ready) & pipes.keys():
             if not pipes[pipe].read_from(pipe):
                 poller.unregister(pipe)
@@ -242,39 +256,6 @@ def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
             return True
         if left <= 0:
             return False
-
-
-def _milliseconds(seconds: float) -> int | None:
-    # a day at most, because poll counts milliseconds in 32 bits
-    return None if seconds == math.inf else math.ceil(min(max(seconds, 0.0), 86_400.0) * 1000)
-
-
-class _End:
-    """A descriptor that becomes readable when a child ends."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._thread: threading.Thread | None = None
-        try:
-            self.descriptor = os.pidfd_open(pid)
-        except (AttributeError, OSError):  # not Linux, or a sandbox without the call
-            self.descriptor, write = os.pipe()
-            self._thread = threading.Thread(target=self._reap_in_thread, args=(write,), daemon=True)
-            self._thread.start()
-
-    def _reap_in_thread(self, write: int) -> None:
-        self._status = os.wait4(self._pid, 0)[1:]
-        os.close(write)
-
-    def reap(self) -> tuple[int, "resource.struct_rusage"]:
-        """Return the exit status and what the child used."""
-        if self._thread is None:
-            status = os.wait4(self._pid, 0)[1:]
-        else:
-            self._thread.join()
-            status = self._status
-        os.close(self.descriptor)
-        return status
 
 
 _adopted: set[int] = set()  # orphans that earlier runs and hooks left running: they are not killed
@@ -326,12 +307,11 @@ def _adopt_orphans() -> bool:
 
 def _has_group(pid: int) -> bool:
     """Return True if a process of a group exists whose leader has ended."""
-    try:
-        os.killpg(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it exists and belongs to another user
-        pass
+    with suppress(PermissionError):  # it exists and belongs to another user
+        try:
+            os.killpg(pid, 0)
+        except ProcessLookupError:
+            return False
     return True
 
 

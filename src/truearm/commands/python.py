@@ -61,28 +61,19 @@ os.write(reply, json.dumps(found).encode())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshTimer:
-    """Time code in fresh processes.
-
-    Parameters
-    ----------
-    text
-        A statement, or a call of an importable function.
-    setup
-        Statements to run before each block, outside of the clock.
-    loops
-        Loops of a block; 0 before `calibrate`.
-    path
-        `sys.path` of the process; None for the interpreter's own, and the folder it is started in.
-    timeout
-        Seconds that one process may take.
-    """
+    """Time code in fresh processes."""
 
     text: str
+    """A statement, or a call of an importable function."""
     setup: str = "pass"
+    """Statements to run before each block, outside of the clock."""
     loops: int = 0
+    """Loops of a block; 0 before `calibrate`."""
     python: str = sys.executable
     path: tuple[str, ...] | None = None
+    """`sys.path` of the process; None for the interpreter's own, and the folder it is started in."""
     timeout: float | None = None
+    """Seconds that one process may take."""
 
     def __post_init__(self) -> None:
         for name, code in (("setup", self.setup), ("statement", self.text)):
@@ -129,9 +120,8 @@ class FreshTimer:
                 f"statement {_shorten(self.text)} ends its own process"
             )
             raise InvalidArgument(msg, "python", self.python)
-        found: dict[str, Any] = {"error": f"the process ended with exit code {exit_code}"}
-        if reply:
-            found = json.loads(reply)
+        ended = {"error": f"the process ended with exit code {exit_code}"}
+        found: dict[str, Any] = json.loads(reply) if reply else ended
         if "number" in found:
             return float(found["number"])
         in_setup = 1 < found.get("line", 0) <= 1 + self.setup.count("\n") + 1
@@ -251,11 +241,8 @@ def _import_statement(code: Code) -> str:
 
 def _body(text: str, setup: str) -> str:
     """Return the lines of a function that times loops: names are local to it, as in `timeit`."""
-    lines = [
-        "    " + "\n    ".join(setup.split("\n")),
-        "    _started = _clock()",
-        "    for _i in range(_n):",
-        "        " + "\n        ".join(text.split("\n")),
-        "    return _clock() - _started",
-    ]
-    return "\n".join(lines) + "\n"
+    before, timed = (code.replace("\n", "\n" + indent) for code, indent in ((setup, 4 * " "), (text, 8 * " ")))
+    return (
+        f"    {before}\n    _started = _clock()\n"
+        f"    for _i in range(_n):\n        {timed}\n    return _clock() - _started\n"
+    )

@@ -19,7 +19,7 @@ from truearm.claims.certify import ratios
 from truearm.claims.ledger import Account
 from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
-from truearm.claims.suites import Runs, SuiteResult
+from truearm.claims.suite import Runs, SuiteResult
 from truearm.report.tables import suite_order, suite_point
 from truearm.report.words import ledger_guarantee, standing, suite_summary
 

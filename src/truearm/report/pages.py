@@ -27,7 +27,7 @@ from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate
 from truearm.claims.ledger import Account
 from truearm.claims.result import Analysis, Ratio, Result
-from truearm.claims.suites import Runs, SuiteResult
+from truearm.claims.suite import Runs, SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
 from truearm.report import svg, words

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from truearm.claims.certificate import Place, Tapes
 from truearm.claims.ledger import Account
 from truearm.claims.result import Analysis, Arm, Ratio, Result
-from truearm.claims.suites import Compared, SuiteResult
+from truearm.claims.suite import Compared, SuiteResult
 from truearm.problem import Adversary
 from truearm.report.numbers import (
     ON_PAGES,

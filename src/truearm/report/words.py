@@ -16,7 +16,7 @@ from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
 from truearm.claims.ledger import VERDICTS, Account, Verdict
 from truearm.claims.ledger import Gate as LedgerGate
 from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
-from truearm.claims.suites import Compared, Standing, SuiteResult
+from truearm.claims.suite import Compared, Standing, SuiteResult
 from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED

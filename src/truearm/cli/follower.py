@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judge_suite
+from truearm.claims.suite import Progress, Run, Runs, Suite, SuiteResult, judge_suite
 from truearm.cli import gates
 from truearm.cli.asked import Asked
 from truearm.cli.outcome import describe_losses, plain_builds, plain_commands, where_saved, write_exports
@@ -42,7 +42,7 @@ class Follower:
             raise InvalidArgument(msg)
         self.suite = replace(self.suite, gate=True)
 
-    def took(self, arm: str, run: Run) -> None:
+    def add(self, arm: str, run: Run) -> None:
         """Add the metrics of one more run."""
         self._runs[arm].append(run)
 
@@ -53,26 +53,17 @@ class Follower:
         self._progress = self._progress.after(self._runs)
         return self._progress.done and min(map(len, self._runs.values())) >= first
 
-    @property
-    def words(self) -> str:
-        """The progress on one line."""
-        rounds, seen = min(map(len, self._runs.values())), self._progress
-        return f"{count(rounds)} rounds: {count(seen.settled)} of {count(seen.pairs)} comparisons settled"
-
     def draw(self) -> None:
-        """Show that line on a terminal."""
+        """Show the progress on one line of a terminal."""
         if not self._study.in_round:
-            click.echo(f"\r{self.words}", err=True, nl=False)
-
-    def result(self) -> tuple[SuiteResult, dict[str, list[Run]]]:
-        """Return the result of all runs in the log, and the runs."""
-        runs = runs_of(self.suite.problem.arms, self._study.events())
-        return judge_suite(self.suite, runs), runs
+            rounds, seen = min(map(len, self._runs.values())), self._progress
+            words = f"{count(rounds)} rounds: {count(seen.pairs_done)} of {count(seen.pairs)} comparisons settled"
+            click.echo(f"\r{words}", err=True, nl=False)
 
     def makers(self, setting: Setting) -> tuple[SuiteResult, dict[str, Callable[[], str]]]:
-        """Return the result, and what makes each format."""
-        result, runs = self.result()
-        result = setting.mark(result)
+        """Return the result of all runs in the log, and what makes each format."""
+        runs = runs_of(self.suite.problem.arms, self._study.events())
+        result = setting.mark(judge_suite(self.suite, runs))
         readings = [event for event in self._study.events() if isinstance(event, Reading)]
         beside = {"seed": self._study.seed, "commands": plain_commands(setting), "machine": machine()}
         beside.update(plain_builds(setting, readings))

@@ -32,18 +32,13 @@ WORSE, WITHIN, BETTER = range(len(KINDS))
 def rounds_won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
     """Return which rounds speak for each kind of claim; a round with a missing reading speaks for none.
 
-    Parameters
-    ----------
-    reference, arm
-        Oriented readings, a row per pair.
-    bar
-        Those of the reference made worse by the tolerance, and missing where they are.
+    Readings are oriented, a row per pair; the bar is those of the reference made worse by the tolerance.
     """
     return np.stack((arm < bar, arm >= bar, arm > reference))  # extensions D4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SuiteEvidence:
+class MetricEvidence:
     """The log-evidence for every claim after some rounds: the highest on the way, and the last."""
 
     level: float
@@ -53,12 +48,12 @@ class SuiteEvidence:
     last: Floats
 
     @classmethod
-    def begin(cls, pairs: int, level: float) -> "SuiteEvidence":
+    def begin(cls, pairs: int, level: float) -> "MetricEvidence":
         """Return what is known before the first round, at a level of `wins.win_level`."""
         shape = (len(KINDS), pairs)
         return cls(level, 0, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
 
-    def after(self, wins: Bools) -> "SuiteEvidence":
+    def after(self, wins: Bools) -> "MetricEvidence":
         """Return what is known after more rounds."""
         if not wins.shape[2]:
             return self
@@ -66,7 +61,7 @@ class SuiteEvidence:
         rounds = self.rounds + np.arange(1, wins.shape[2] + 1)
         found = log_mixture(rounds - counts, rounds, self.level, PRIOR)  # extensions E1, D4
         highest = np.maximum(self.highest, found.max(axis=2))
-        return SuiteEvidence(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
+        return MetricEvidence(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
 
     def claims(self, delta: float, *, fdr: bool = False, doubted: Bools | None = None) -> Bools:
         """Return which claims are made; false discoveries are bounded among pairs that are not doubted."""
@@ -86,23 +81,18 @@ def breakdown_of_rounds(wins: Bools, log_bar: float) -> Breakdown:
 
     With the bar of all places at once, 2P/delta, any of the claims that reach it at the true eps is false with a
     chance of at most delta (extensions D4).
-
-    Parameters
-    ----------
-    wins
-        Which rounds speak for a claim.
     """
     rounds = np.arange(1, wins.size + 1)
     null = rounds - np.cumsum(wins)
 
-    def reached(eps: float, adversary: Adversary) -> bool:
+    def is_reached(eps: float, adversary: Adversary) -> bool:
         level = win_level(eps, adversary)
         return level > 0 and bool((log_mixture(null, rounds, level, PRIOR) >= log_bar).any())
 
-    if not wins.size or not reached(0.0, Adversary.OBLIVIOUS):
+    if not wins.size or not is_reached(0.0, Adversary.OBLIVIOUS):
         return Breakdown(None, None, None)
     # the levels of the first two are the same; a malicious adversary with half of eps is as bad (extensions E1)
-    most = last_true(lambda eps: reached(eps, Adversary.OBLIVIOUS), 0.0, 0.5, accuracy=1e-4)
+    most = last_true(lambda eps: is_reached(eps, Adversary.OBLIVIOUS), 0.0, 0.5, accuracy=1e-4)
     return Breakdown(most, most, most / 2)
 
 
@@ -122,10 +112,10 @@ def step_down(log_evidence: Floats, delta: float) -> Bools:
     return claims
 
 
-def discover(found: SuiteEvidence, delta: float, doubted: Bools | None = None) -> Bools:
+def discover(found: MetricEvidence, delta: float, doubted: Bools | None = None) -> Bools:
     """Return the differences claimed with a false discovery rate of at most delta (extensions D4).
 
-    That an arm is not worse by more than the tolerance is a statement of its own, with its own delta. Claims lower
+    That an arm is not worse by more than the tolerance is a separate statement, with its own delta. Claims lower
     the bar of each other, so claims about doubtful pairs, or pairs shown not to be worse, do not count.
     """
     pairs = found.last.shape[1]

@@ -17,17 +17,17 @@ from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.sample import Sample, worsen
-from truearm.evidence.suites import (
+from truearm.evidence.metrics import (
     BETTER,
     KINDS,
     WITHIN,
     WORSE,
     Bools,
-    SuiteEvidence,
+    MetricEvidence,
     breakdown_of_rounds,
     rounds_won,
 )
+from truearm.evidence.sample import Sample, worsen
 from truearm.evidence.wins import apart, win_level_of
 from truearm.problem import Problem
 
@@ -41,6 +41,7 @@ Runs = Mapping[str, Sequence[Run]]
 """Per arm its runs in order of round."""
 Status = Literal["decided", "undecided", "doubtful"]
 Standing = Literal["worse", "better", "not worse", "indistinguishable", "open", "doubtful"]
+_KIND_OF: Mapping[Standing, int] = {"worse": WORSE, "not worse": WITHIN, "better": BETTER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +73,9 @@ class Suite:
         if not self.problem.rounds:
             msg = "a suite compares runs side by side; use a problem with rounds=True"
             raise InvalidArgument(msg)
-        promise = self.problem.contamination
-        if self.fdr and promise is not None and promise.clairvoyant:
-            msg = "no fdr is bounded for adversaries that see readings not yet taken; leave fdr out"
+        allowed = self.problem.contamination
+        if self.fdr and allowed is not None and allowed.clairvoyant:
+            msg = "no fdr is bounded for adversaries that see readings not yet taken; remove fdr"
             raise OutOfReach(msg)
 
     def goal(self, metric: str) -> str:
@@ -101,20 +102,30 @@ class Roll(NamedTuple):
     rounds: int
     """The rounds up to that one; they are not counted."""
     metrics: Mapping[str, tuple[str, ...]]
+    """By arm."""
+    pairs: list[tuple[str, str]]
+    """Every metric and arm that are compared with the reference."""
 
     @classmethod
     def call(cls, suite: Suite, runs: Runs) -> "Roll | None":
         """Return the roll, or None before such a round."""
-        for place, together in enumerate(zip(*(runs[arm] for arm in suite.problem.arms), strict=False)):
-            if all(run is not None for run in together):
-                named = zip(suite.problem.arms, together, strict=True)
-                return _check(suite, cls(place + 1, {arm: tuple(run or ()) for arm, run in named}))
-        return None
-
-    def pairs(self, suite: Suite) -> list[tuple[str, str]]:
-        """Return every metric and arm that are compared with the reference."""
-        own = {arm: frozenset(self.metrics[arm]) for arm in suite.others}
-        return [(metric, arm) for metric in self.metrics[suite.reference] for arm in own if metric in own[arm]]
+        arms = suite.problem.arms
+        together = enumerate(zip(*(runs[arm] for arm in arms), strict=False), 1)
+        rounds, row = next(((place, row) for place, row in together if None not in row), (0, ()))
+        if not rounds:
+            return None
+        metrics = {arm: tuple(run or ()) for arm, run in zip(arms, row, strict=True)}
+        known = {metric for own in metrics.values() for metric in own}
+        if unknown := [metric for metric in suite.higher if metric not in known]:
+            there = ", ".join(sorted(known))
+            msg = f"higher names {unknown[0]!r}, which is not a metric; there are {there:.200}"
+            raise InvalidArgument(msg, "higher", unknown[0])
+        pairs = [(m, arm) for m in metrics[suite.reference] for arm in suite.others if m in metrics[arm]]
+        if not pairs:
+            own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in metrics.items())
+            msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
+            raise InvalidArgument(msg)
+        return cls(rounds, metrics, pairs)
 
     @property
     def only(self) -> tuple[Seen, ...]:
@@ -126,24 +137,33 @@ class Roll(NamedTuple):
         new = {arm: {m for run in runs[arm] for m in run or ()} - {*own} for arm, own in self.metrics.items()}
         return tuple(sorted(_group_metrics(new), key=lambda one: one.metric))
 
+    def readings(self, suite: Suite, runs: Runs, first: int) -> tuple[Floats, Floats]:
+        """Return the readings of the reference and of the arm, a row for each pair, from a round on."""
+        stop = max(first, min(map(len, runs.values())))
+
+        def rows(arms: Iterable[str]) -> Floats:
+            found = [
+                [(run or {}).get(metric) for run in runs[arm][first:stop]]
+                for arm, (metric, _) in zip(arms, self.pairs, strict=True)
+            ]
+            return np.array(found, dtype=np.float64).reshape(len(self.pairs), stop - first)  # None is NaN
+
+        return rows([suite.reference] * len(self.pairs)), rows(arm for _, arm in self.pairs)
+
+    def rounds_won(self, suite: Suite, reference: Floats, arm: Floats) -> Bools:
+        """Return which rounds speak for which claim."""
+        signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
+        tolerance, oriented = suite.problem.tolerance, signs * reference
+        if tolerance.relative:
+            oriented = np.where(reference < 0, np.nan, oriented)  # no percent of a negative number
+        bar = np.where(signs > 0, worsen(oriented, tolerance), worsen(oriented, tolerance, -1.0))
+        return rounds_won(oriented, bar, signs * arm)
+
 
 def _group_metrics(metrics: Mapping[str, Iterable[str]]) -> list[Seen]:
     """Return every metric with the arms that printed it."""
     names = dict.fromkeys(metric for own in metrics.values() for metric in own)
     return [Seen(metric, tuple(arm for arm, own in metrics.items() if metric in own)) for metric in names]
-
-
-def _check(suite: Suite, roll: Roll) -> Roll:
-    printed = {metric for own in roll.metrics.values() for metric in own}
-    if unknown := [metric for metric in suite.higher if metric not in printed]:
-        known = ", ".join(sorted(printed))
-        msg = f"higher names {unknown[0]!r}, which is not a metric; there are {known:.200}"
-        raise InvalidArgument(msg, "higher", unknown[0])
-    if not roll.pairs(suite):
-        own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in roll.metrics.items())
-        msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
-        raise InvalidArgument(msg)
-    return roll
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +199,9 @@ class SuiteResult:
     """Those that count."""
     uncounted: int
     """Rounds that were spent on learning which metrics there are."""
-    compared: tuple[Compared, ...]
-    only: tuple[Seen, ...]
-    late: tuple[Seen, ...]
+    compared: tuple[Compared, ...] = ()
+    only: tuple[Seen, ...] = ()
+    late: tuple[Seen, ...] = ()
     runs: Runs = field(default_factory=dict, compare=False, repr=False)
     """What everything here was computed from."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
@@ -241,67 +261,78 @@ class Progress(NamedTuple):
 
     suite: Suite
     roll: Roll | None = None
-    weighed: SuiteEvidence | None = None
+    evidence: MetricEvidence | None = None
 
     def after(self, runs: Runs) -> "Progress":
         """Return the suite after all of these runs; only those that are new are judged."""
-        roll = self.roll or Roll.call(self.suite, runs)
+        suite, roll = self.suite, self.roll or Roll.call(self.suite, runs)
         if roll is None:
             return self
-        level = win_level_of(self.suite.problem.contamination)
-        weighed = self.weighed or SuiteEvidence.begin(len(roll.pairs(self.suite)), level)
-        new = _Columns.of(self.suite, roll, runs, roll.rounds + weighed.rounds)
-        return Progress(self.suite, roll, weighed.after(new.rounds_won(self.suite)))
+        known = self.evidence or MetricEvidence.begin(len(roll.pairs), win_level_of(suite.problem.contamination))
+        new = roll.readings(suite, runs, roll.rounds + known.rounds)
+        return Progress(suite, roll, known.after(roll.rounds_won(suite, *new)))
 
     @property
     def pairs(self) -> int:
         """The number of comparisons, 0 before it is known."""
-        return 0 if self.roll is None else len(self.roll.pairs(self.suite))
+        return 0 if self.roll is None else len(self.roll.pairs)
 
     @property
-    def settled(self) -> int:
+    def pairs_done(self) -> int:
         """The number of comparisons that need no more rounds."""
-        if self.weighed is None:
+        if self.evidence is None:
             return 0
         delta = self.suite.problem.delta
-        claims = self.weighed.claims(delta, fdr=self.suite.fdr)
-        return int(np.count_nonzero(claims.any(axis=0) | self.weighed.is_futile(delta)))
+        claims = self.evidence.claims(delta, fdr=self.suite.fdr)
+        return int(np.count_nonzero(claims.any(axis=0) | self.evidence.is_futile(delta)))
 
     @property
     def done(self) -> bool:
         """Whether no comparison needs more rounds."""
-        return 0 < self.pairs == self.settled
+        return 0 < self.pairs == self.pairs_done
 
 
 def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     """Return what is known of a suite from its runs."""
-    _, roll, weighed = Progress(suite).after(runs)
-    if roll is None or weighed is None:
-        spent = min(len(tape) for tape in runs.values())
-        return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=(), runs=runs)
-    columns = _Columns.of(suite, roll, runs, roll.rounds)
-    delta, doubtful = suite.problem.delta, columns.find_drift()
-    claims, futile = weighed.claims(delta, fdr=suite.fdr, doubted=doubtful), weighed.is_futile(delta)
-    wins, bar = columns.rounds_won(suite), math.log(2 * len(columns.pairs) / delta)
+    _, roll, known = Progress(suite).after(runs)
+    if roll is None or known is None:
+        return SuiteResult(suite=suite, rounds=0, uncounted=min(map(len, runs.values())), runs=runs)
+    count, delta = len(roll.pairs), suite.problem.delta
+    reference, arm = roll.readings(suite, runs, roll.rounds)
+    # one arm depends on its time in ways that the other does not share
+    drifts = [bool(alarms.find_unshared_drift(both, tests=count)) for both in zip(reference, arm, strict=True)]
+    claims, futile = known.claims(delta, fdr=suite.fdr, doubted=np.array(drifts)), known.is_futile(delta)
+    wins, bar = roll.rounds_won(suite, reference, arm), math.log(2 * count / delta)
 
     def compare(i: int) -> Compared:
-        standing = "doubtful" if doubtful[i] else _standing(claims[:, i], futile=bool(futile[i]))
-        kind = _CLAIMED.get(standing)
-        points = NOTHING if kind is None else breakdown_of_rounds(wins[kind, i], bar)
-        return _compare(suite, columns, i, standing, evidence=weighed.highest[:, i], points=points)
+        metric, name = roll.pairs[i]
+        goal = suite.goal(metric)
+        problem = replace(suite.problem, arms=(suite.reference, name), goal=goal, delta=delta / count)
+        judge = Judge.of(problem, [Sample.in_order(problem.sign * row) for row in (reference[i], arm[i])])
+        standing = "doubtful" if drifts[i] else _standing(claims[:, i], futile=bool(futile[i]))
+        kind = _KIND_OF.get(standing)
+        return Compared(
+            metric,
+            name,
+            goal,
+            standing,
+            problem.sign * judge.looks(0),
+            problem.sign * judge.looks(1),
+            *apart(judge, *((0, 1) if goal == "min" else (1, 0))),  # as measured: the arm over the reference
+            missing=int(np.count_nonzero(np.isnan(reference[i]) | np.isnan(arm[i]))),
+            log_evidence=tuple(known.highest[:, i].tolist()),
+            breakdown=NOTHING if kind is None else breakdown_of_rounds(wins[kind, i], bar),
+        )
 
     return SuiteResult(
         suite=suite,
-        rounds=weighed.rounds,
+        rounds=known.rounds,
         uncounted=roll.rounds,
-        compared=tuple(map(compare, range(len(columns.pairs)))),
+        compared=tuple(map(compare, range(count))),
         only=roll.only,
         late=roll.late(runs),
         runs=runs,
     )
-
-
-_CLAIMED: Mapping[Standing, int] = {"worse": WORSE, "not worse": WITHIN, "better": BETTER}
 
 
 def _standing(claims: Bools, *, futile: bool) -> Standing:
@@ -311,66 +342,3 @@ def _standing(claims: Bools, *, futile: bool) -> Standing:
     if claims[BETTER]:
         return "better"
     return "not worse" if claims[WITHIN] else "indistinguishable" if futile else "open"
-
-
-def _compare(
-    suite: Suite, columns: "_Columns", i: int, standing: Standing, *, evidence: Floats, points: Breakdown
-) -> Compared:
-    (metric, arm), reference, other = columns.pairs[i], columns.reference[i], columns.arm[i]
-    goal, count = suite.goal(metric), len(columns.pairs)
-    problem = replace(suite.problem, arms=(suite.reference, arm), goal=goal, delta=suite.problem.delta / count)
-    judge = Judge.of(problem, [Sample.in_order(problem.sign * tape) for tape in (reference, other)])
-    ahead = apart(judge, *((0, 1) if goal == "min" else (1, 0)))  # as measured: the arm over the reference
-    return Compared(
-        metric,
-        arm,
-        goal,
-        standing,
-        problem.sign * judge.looks(0),
-        problem.sign * judge.looks(1),
-        *ahead,
-        int(np.count_nonzero(np.isnan(reference) | np.isnan(other))),
-        tuple(evidence.tolist()),
-        points,
-    )
-
-
-class _Columns(NamedTuple):
-    """The readings of all pairs as they were measured, from some round on."""
-
-    pairs: list[tuple[str, str]]
-    reference: Floats
-    arm: Floats
-
-    @classmethod
-    def of(cls, suite: Suite, roll: Roll, runs: Runs, first: int) -> "_Columns":
-        stop, pairs = min(len(tape) for tape in runs.values()), roll.pairs(suite)
-
-        def rows(arms: list[str]) -> Floats:
-            found = [
-                [_reading(run, metric) for run in runs[arm][first:stop]]
-                for arm, (metric, _) in zip(arms, pairs, strict=True)
-            ]
-            return np.array(found, dtype=np.float64).reshape(len(pairs), max(0, stop - first))
-
-        return cls(pairs, rows([suite.reference] * len(pairs)), rows([arm for _, arm in pairs]))
-
-    def find_drift(self) -> Bools:
-        """Return the pairs in which one arm depends on its time in ways that the other does not share."""
-        tests = len(self.pairs)
-        met = zip(self.reference, self.arm, strict=True)
-        return np.array([bool(alarms.find_unshared_drift(both, tests=tests)) for both in met], dtype=bool)
-
-    def rounds_won(self, suite: Suite) -> Bools:
-        """Return which rounds speak for which claim."""
-        signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
-        tolerance, reference = suite.problem.tolerance, signs * self.reference
-        if tolerance.relative:
-            reference = np.where(self.reference < 0, np.nan, reference)  # no percent of a negative number
-        bar = np.where(signs > 0, worsen(reference, tolerance), worsen(reference, tolerance, -1.0))
-        return rounds_won(reference, bar, signs * self.arm)
-
-
-def _reading(run: Run, metric: str) -> float:
-    value = None if run is None else run.get(metric)
-    return math.nan if value is None else value
