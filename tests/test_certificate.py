@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import forging
 from truearm.analysis import analyze
-from truearm.claims.certificate import DECIDED, Alarm, Claim, Entered, Status, Verdict, digest, sample_of
+from truearm.claims.certificate import Claim, Entered, Status, Verdict, digest
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.problem import Contamination, Problem
@@ -30,33 +30,21 @@ def test_one_changed_reading_fails(arm, data):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed",
     [
-        lambda tape: tape[:-1],
-        lambda tape: tape[1:],
-        lambda tape: tape[::-1],
-        lambda tape: np.append(tape, 0.0),
-        lambda tape: [*tape[:-1], None],
-        lambda _tape: [],
+        {"A": TAPES["A"][:-1]},
+        {"B": TAPES["B"][1:]},
+        {"C": TAPES["C"][::-1]},
+        {"A": np.append(TAPES["A"], 0.0)},
+        {"B": [*TAPES["B"][:-1], None]},
+        {"C": []},
+        {"A": TAPES["A"][:-1], "B": np.append(TAPES["A"][-1], TAPES["B"])},
     ],
-    ids=["last removed", "first removed", "reordered", "one more", "one untold", "none"],
+    ids=["last removed", "first removed", "reordered", "one more", "one untold", "none", "moved"],
 )
-@pytest.mark.parametrize("arm", ["A", "B", "C"])
-def test_removed_reordered_and_untold_readings_fail(arm, change):
+def test_removed_reordered_and_untold_readings_fail(changed):
     with pytest.raises(VerificationError, match="digest differs"):
-        CERTIFICATE.verify({**TAPES, arm: change(TAPES[arm])})
-
-
-def test_readings_moved_from_one_arm_to_the_next_fail():
-    moved = {**TAPES, "A": TAPES["A"][:-1], "B": np.append(TAPES["A"][-1], TAPES["B"])}
-    with pytest.raises(VerificationError):
-        CERTIFICATE.verify(moved)
-
-
-def test_lists_arrays_and_integers_of_the_same_value_have_one_digest():
-    problem = Problem(arms=("A",))
-    forms = ([1, 2, None], [1.0, np.float64(2), None], (True, 2, None))
-    assert len({digest(problem, {"A": form}) for form in forms}) == 1
+        CERTIFICATE.verify({**TAPES, **changed})
 
 
 @given(st.lists(st.floats(), max_size=20))
@@ -64,10 +52,8 @@ def test_a_digest_knows_numbers_not_bit_patterns(tape):
     problem = Problem(arms=("A",))
     other = [-math.nan if math.isnan(x) else (0.0 if x == 0 else x) for x in tape]
     assert digest(problem, {"A": tape}) == digest(problem, {"A": np.array(other)})
-
-
-def test_nan_zero_and_untold_are_three_different_things():
-    problem = Problem(arms=("A",))
+    forms = ([1, 2, None], [1.0, np.float64(2), None], (True, 2, None))
+    assert len({digest(problem, {"A": form}) for form in forms}) == 1
     assert len({digest(problem, {"A": [x]}) for x in (math.nan, 0.0, None)}) == 3
 
 
@@ -148,29 +134,6 @@ def test_dates_chosen_after_the_fact_certify_nothing():
     pytest.fail("no dates were found")
 
 
-@given(
-    st.lists(st.one_of(st.none(), st.floats()), max_size=30),
-    st.integers(0, 30),
-    st.sampled_from(["max", "min"]),
-)
-def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal):
-    problem, head = Problem(arms=("A",), goal=goal), tape[:n]
-    sample, sign = sample_of(tape, len(head), problem), problem.sign
-    assert sample.n == len(head) == sample.size + sample.missing + sample.pending
-    assert sample.unknown - sample.pending == sample.missing
-    assert sample.censored == head.count(problem.censored)
-    assert sample.pending == head.count(None)
-    assert sample.missing == sum(x is not None and math.isnan(x) for x in head)
-    assert sample.values.tolist() == sorted(sign * x for x in head if x is not None and not math.isnan(x))
-
-
-def test_a_doubtful_verdict_names_no_arm():
-    verdict = Verdict.doubtful((Alarm("missing", "A", 30, 100),), ("A", "B"))
-    assert (verdict.status, verdict.best, verdict.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
-    assert verdict.status not in DECIDED
-    assert not verdict.claims
-
-
 def test_ties_are_listed_in_the_order_of_the_arms():
     tapes = {"A": np.full(60, 1.0), "B": np.full(60, 1.0), "C": np.full(60, 0.0), "D": np.full(60, 1.0)}
     problem = Problem(arms=tuple("ABCD"))
@@ -178,11 +141,7 @@ def test_ties_are_listed_in_the_order_of_the_arms():
     verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",), rule="causal", claims=claims)
     result = certify(problem, tapes, verdict)
     assert (result.ties, result.candidates) == (("B", "D"), ("A", "B", "D"))
-    assert {lead.than: lead.at_least is not None for lead in result.better_by} == {
-        "B": False,
-        "C": True,
-        "D": False,
-    }
+    assert [lead.than for lead in result.better_by if lead.at_least is not None] == ["C"]
 
 
 @pytest.mark.parametrize("readings", [[1.0, 2.0], 3, "data.csv", None])

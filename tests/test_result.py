@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.analysis import analyze
-from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
+from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict
 from truearm.claims.certify import certify, check_support, describe
-from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.result import Analysis, Lead, Reach, Result
+from truearm.claims.result import Analysis, Lead, Result
 from truearm.errors import InvalidArgument
-from truearm.evidence import Breakdown, Levels, Trust, breakdown, by_looks, pair, shift_sample
+from truearm.evidence import Breakdown, Levels, Trust, breakdown, pair, shift_sample
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
 from truearm.policies.paper import PartialIdentification
@@ -25,35 +24,6 @@ from truearm.study import Study
 
 RNG = np.random.default_rng(11)
 TAPES = {"A": RNG.normal(2, 1, 300), "B": RNG.normal(1, 1, 300)}
-KEYS = {
-    *(
-        "status",
-        "best",
-        "leader",
-        "ties",
-        "candidates",
-        "pulls",
-        "breakdown",
-        "breakdown_estimate",
-        "arms",
-        "better_by",
-        "doubts",
-        "quality",
-        "tolerance",
-        "certified_tolerance",
-        "design",
-        "delta",
-        "contamination",
-        "target",
-        "quantile",
-        "goal",
-        "alarms",
-        "assumptions",
-        "certificate",
-        "schema",
-    )
-}  # what every result has, in every version
-ARM_KEYS = {"name", "n", "observed", "low", "high", "mad", "mad_low", "mad_high"}
 
 
 def decided(tapes=TAPES, best="A", *, status=Status.CERTIFIED, design="sequential", **promises):
@@ -88,17 +58,6 @@ def through_json(result):
 
 def same(one, other):
     return repr(one) == repr(other)  # NaN is not equal to itself
-
-
-def test_every_promised_key_is_there():
-    data = decided().to_dict()
-    assert set(data) >= KEYS
-    assert set(data["pulls"]) == {"total", "arms"}
-    assert set(data["breakdown"]) == set(data["breakdown_estimate"]) == {"oblivious", "prescient", "malicious"}
-    assert set(data["arms"][0]) >= ARM_KEYS
-    assert [set(lead) for lead in data["better_by"]] == [{"than", "as", "observed", "at_least"}]
-    assert data["schema"] == 3
-    assert data["target"] == "quantile"
 
 
 @pytest.mark.parametrize(
@@ -163,30 +122,16 @@ def test_a_wrong_description_is_refused_with_the_path_to_what_is_wrong(change, s
         Result.from_dict(data)
 
 
-def test_claims_survive_json():
-    result = with_claims(TAPES, (200, 150))
-    assert through_json(result).certificate == result.certificate
-
-
-def test_exclusions_are_kept():
-    problem = Problem(arms=("A", "B"))
+def test_claims_and_exclusions_survive_json():
+    assert through_json(with_claims(TAPES, (200, 150))).certificate == with_claims(TAPES, (200, 150)).certificate
     exclusion = Exclusion("B", Bound("B", 4, -math.inf, rank=0), Bound("A", 4, -0.5, radius=-2.0))
     verdict = Verdict(status=Status.SEPARATED, best="A", candidates=("A",), exclusions=(exclusion,))
-    assert through_json(certify(problem, TAPES, verdict)).certificate.exclusions == (exclusion,)
+    result = certify(Problem(arms=("A", "B")), TAPES, verdict)
+    assert through_json(result).certificate.exclusions == (exclusion,)
 
 
 def test_a_result_survives_a_pickle():
     assert same(pickle.loads(pickle.dumps(decided())), decided())
-
-
-def test_problems_go_through_dictionaries():
-    problem = Problem(arms=("A", "B"), contamination=None, tolerance="2%", goal="min")
-    assert from_plain(Problem, json.loads(json.dumps(to_plain(problem)))) == problem
-
-
-def test_the_digest_is_that_of_the_readings():
-    result = decided()
-    assert result.certificate.digest == digest(result.problem, TAPES)
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
@@ -214,12 +159,6 @@ def test_goal_min_is_goal_max_of_the_negated_readings_in_the_users_units(quantil
         assert one.mad == other.mad
 
 
-def test_goal_min_intervals_contain_the_true_median_in_the_users_units():
-    arm = decided(goal="min", best="B").arms[0]
-    assert arm.low < arm.contamination_low < arm.observed < arm.contamination_high < arm.high
-    assert arm.low < 2 < arm.high
-
-
 @pytest.mark.statistical
 def test_all_intervals_hold_together():
     # 5 % of each arm sits far above; delta = 0.2 for two arms together. Fails by chance below 1e-4.
@@ -243,41 +182,24 @@ def test_pending_pulls_count_and_only_widen():
     assert pending.breakdown.oblivious < few.breakdown.oblivious
 
 
-def test_an_arm_without_readings_is_described_as_unknown():
+def test_what_was_not_measured_is_unknown():
     result = undecided({"A": TAPES["A"], "B": []})
     arm = result.arms[1]
     assert math.isnan(arm.observed)
     assert (arm.low, arm.high, arm.n) == (-math.inf, math.inf, 0)
     assert result.leader == "A"
+    nothing = undecided({"A": [], "B": [None]})
+    assert (nothing.leader, nothing.tolerance, nothing.quality) == (None, math.inf, ())
+    assert tuple(nothing.breakdown) == tuple(nothing.breakdown_estimate) == (None, None, None)
+    alone = decided({"A": TAPES["A"]})
+    assert (alone.tolerance, alone.breakdown_estimate.oblivious) == (0, 1.0)
 
 
-def test_nothing_at_all_has_no_leader_and_bounds_nothing():
-    result = undecided({"A": [], "B": [None]})
-    assert result.leader is None
-    assert result.tolerance == math.inf
-    assert result.quality == ()
-    assert tuple(result.breakdown) == tuple(result.breakdown_estimate) == (None, None, None)
-
-
-def test_a_single_arm_is_best_whatever_happens():
-    result = decided({"A": TAPES["A"]})
-    assert result.tolerance == 0
-    assert result.breakdown_estimate.oblivious == 1.0
-
-
-def test_breakdown_of_two_arms_is_that_of_the_pair():
-    result = decided()
-    assert tuple(result.breakdown) == pytest.approx(tuple(breakdown(TAPES["A"], TAPES["B"])), abs=1e-6)
-
-
-def test_breakdown_falls_with_the_power_of_the_adversary():
+def test_breakdown_of_two_arms_is_that_of_the_pair_and_falls_with_the_power_of_the_adversary():
     points = decided().breakdown
-    assert points.oblivious > points.prescient > points.malicious > 0
+    assert tuple(points) == pytest.approx(tuple(breakdown(TAPES["A"], TAPES["B"])), abs=1e-6)
+    assert decided().breakdown_estimate.oblivious > points.oblivious > points.prescient > points.malicious > 0
     assert points.malicious == pytest.approx(points.prescient / 2, abs=1e-6)  # evidence T6, a median
-    assert decided().breakdown_estimate.oblivious > points.oblivious
-
-
-def test_a_causal_promise_lowers_the_threshold_of_stronger_adversaries():
     causal = decided(contamination=Contamination(0.02, "malicious", causal=True))
     assert causal.breakdown.prescient == pytest.approx(causal.breakdown.oblivious, abs=1e-6)
 
@@ -317,21 +239,15 @@ def test_the_certified_tolerance_is_reached_and_not_more(relative):
     assert reach[1.0].log_value >= math.log(20) > reach[0.999].log_value
 
 
-def test_the_quality_curve_pays_for_the_selection():
-    result = decided()
+def test_the_quality_curve_pays_for_the_selection_and_falls_in_the_users_direction():
     curve = quality_curve(TAPES["A"], delta=0.05, contamination=0.05, arms=2)
-    assert result.quality
-    for point in result.quality:
-        assert point.x == curve.reached(point.share)
-    assert quality_curve(TAPES["A"]).reached(0.5) >= curve.reached(0.5)
-
-
-def test_the_quality_curve_falls_in_the_users_direction():
     up, down = decided().quality, decided(goal="min", best="B").quality
+    assert all(point.x == curve.reached(point.share) for point in up)
+    assert quality_curve(TAPES["A"]).reached(0.5) >= curve.reached(0.5)
     assert [p.share for p in up] == sorted(p.share for p in up)
     assert [p.x for p in up] == sorted((p.x for p in up), reverse=True)
     assert [p.x for p in down] == sorted(p.x for p in down)
-    assert all(isinstance(point, Reach) and math.isfinite(point.x) for point in up + down)
+    assert all(math.isfinite(point.x) for point in up + down)
 
 
 @pytest.mark.statistical
@@ -351,19 +267,6 @@ def test_the_quality_curve_holds_for_the_arm_that_looks_best():
     assert binomtest(misses, 60, 0.2, alternative="greater").pvalue > 1e-4
 
 
-def test_the_leader_among_ties_has_fewest_readings_below():
-    tied = [Sample.of([0.0, 1.0, 1.0]), Sample.of([1.0, 1.0, 2.0]), Sample.of([1.0, 1.0, 2.0])]
-    assert by_looks(tied, [0, 1, 2], 0.5)[0] == 1
-    assert by_looks(tied, [], 0.5) == []
-
-
-def test_alarms_and_assumptions_travel_with_the_result():
-    result = undecided({"A": [1.0] * 50, "B": TAPES["B"]})
-    assert [alarm.kind for alarm in result.alarms] == ["ties"]
-    assert result.to_dict()["alarms"][0]["arm"] == "A"
-    assert through_json(result).assumptions == result.assumptions
-
-
 def test_readings_are_not_touched():
     tapes = {arm: tape.copy() for arm, tape in TAPES.items()}
     for array in tapes.values():
@@ -378,19 +281,18 @@ def leads(tapes, **promises):
     return decided(tapes, next(iter(tapes)), **promises).better_by
 
 
-@pytest.mark.parametrize("goal", ["max", "min"])
-def test_how_much_better_is_a_factor_where_readings_are_positive(goal):
-    good, poor = (3.0, 1.0) if goal == "max" else (1.0, 3.0)
+@pytest.mark.parametrize(
+    ("goal", "good", "poor", "scale"),
+    [
+        ("max", 3.0, 1.0, "ratio"),
+        ("min", 1.0, 3.0, "ratio"),
+        ("max", 2.0, -1.0, "difference"),
+        ("min", -2.0, 1.0, "difference"),
+    ],
+)
+def test_how_much_better_is_a_factor_where_readings_are_positive(goal, good, poor, scale):
     [found] = leads({"A": [good] * 200, "B": [poor] * 200}, goal=goal)
-    assert (found.than, found.scale, found.observed) == ("B", "ratio", 3.0)
-    assert 3 * (1 - 1e-3) <= found.at_least <= 3
-
-
-@pytest.mark.parametrize("goal", ["max", "min"])
-def test_how_much_better_is_a_difference_where_readings_are_not_positive(goal):
-    sign = 1.0 if goal == "max" else -1.0
-    [found] = leads({"A": [sign * 2.0] * 200, "B": [sign * -1.0] * 200}, goal=goal)
-    assert (found.than, found.scale, found.observed) == ("B", "difference", 3.0)
+    assert (found.than, found.scale, found.observed) == ("B", scale, 3.0)
     assert 3 * (1 - 1e-3) <= found.at_least <= 3
 
 
@@ -416,9 +318,6 @@ def test_a_margin_is_named_only_where_it_is_certain():
     assert few == (Lead("B", "difference", few[0].observed, None),)  # of both signs
     [many] = leads({"A": TAPES["A"] + 9, "B": TAPES["B"] + 9})
     assert 1 < many.at_least < many.observed
-
-
-def test_who_is_not_certain_to_be_best_is_not_said_to_be_better():
     assert undecided(contamination=0.45).better_by == ()
     assert decided(status=Status.TOLERABLE, tolerance=1.0, contamination=0.45).better_by == ()
 
@@ -440,29 +339,20 @@ def test_margins_hold_together_with_their_own_delta():
     assert wrong <= 63
 
 
-def studied(values, goal="max", **options):
-    """Return the result of a study whose arms always say the same."""
-    study = Study(list(values), goal=goal, **options)
-    while counts := study.ask_counts():
-        study.tell_arrays({arm: [values[arm]] * n for arm, n in counts.items()})
-    return study.result
-
-
 @pytest.mark.parametrize("goal", ["max", "min"])
 @pytest.mark.parametrize("names", ["ABC", "CBA", "BCA"])
 def test_arms_that_tie_with_the_best_are_listed_and_stay_candidates(goal, names):
     worse = 1.0 if goal == "max" else 9.0
-    result = studied({name: worse if name == "C" else 3.0 for name in names}, goal)
+    study = Study(list(names), goal=goal)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [worse if arm == "C" else 3.0] * n for arm, n in counts.items()})
+    result = study.result
     assert result.status is Status.CERTIFIED
-    assert {result.best, *result.ties} == {"A", "B"}
-    assert set(result.candidates) == {"A", "B"}
+    assert {result.best, *result.ties} == set(result.candidates) == {"A", "B"}
     tied, behind = (next(x for x in result.better_by if (x.than == "C") == out) for out in (False, True))
     assert (tied.observed, tied.at_least) == (1.0, None)
     assert behind.observed > 1
     assert through_json(result).ties == result.ties
-
-
-def test_laws_without_atoms_list_no_ties():
     assert with_claims(TAPES, (300, 300)).ties == ()
 
 
@@ -493,17 +383,12 @@ def test_an_estimate_is_not_judged_by_medians(contamination):
     assert through_json(result).certificate.estimated
 
 
-def test_estimates_that_do_not_decide_name_no_leader_by_medians():
+def test_estimates_that_decide_less_say_so():
     result = by_means(max_pulls=6)
     assert (result.status, result.leader) == (Status.EXHAUSTED, None)
     assert str(result) == "No winner yet: A or B may have the highest estimate.\n6 readings."
-
-
-def test_an_estimate_within_the_tolerance_says_so():
-    result = by_means(tolerance=0.5, contamination=0.01)
-    assert str(result).startswith(
-        "A is within 0.5 of the highest estimate, apart from what bad readings hide.\n95% sure"
-    )
+    within = "A is within 0.5 of the highest estimate, apart from what bad readings hide.\n95% sure"
+    assert str(by_means(tolerance=0.5, contamination=0.01)).startswith(within)
 
 
 WRONG = [
@@ -523,32 +408,25 @@ WRONG = [
     ({"arms": ["A"]}, "this is not a result of truearm: AttributeError"),
     ({"quality": [[1.0]]}, "this is not a result of truearm: ValueError"),
     ({"design": "none"}, "result.design: invalid enum value 'none'"),
+    ({"missing": {"A": "many"}}, "missing"),
+    ({"contests": [{}]}, "contests"),
+    ({"ranking": "AB"}, "ranking"),
+    ({"excluded": {"A": 3}}, "excluded"),
 ]
 
 
 @pytest.mark.parametrize(("change", "told"), WRONG)
 def test_what_describes_no_result_is_refused_in_words(change, told):
     described = {**analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict(), **change}
-    for kind in (Result, Analysis):
-        with pytest.raises(InvalidArgument) as error:
-            kind.from_dict(described)
-        assert told in str(error.value)
+    with pytest.raises(InvalidArgument) as error:
+        Analysis.from_dict(described)
+    assert told in str(error.value)
 
 
 @pytest.mark.parametrize("junk", [None, [], {}, "x", 3])
 def test_junk_is_no_result(junk):
-    for kind in (Result, Analysis):
-        with pytest.raises(InvalidArgument, match="this is not a result of truearm"):
-            kind.from_dict(junk)
-
-
-@pytest.mark.parametrize(
-    ("key", "junk"), [("missing", {"A": "many"}), ("contests", [{}]), ("ranking", "AB"), ("excluded", {"A": 3})]
-)
-def test_what_describes_no_analysis_is_refused_in_words(key, junk):
-    described = analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict()
-    with pytest.raises(InvalidArgument, match=key):
-        Analysis.from_dict({**described, key: junk})
+    with pytest.raises(InvalidArgument, match="this is not a result of truearm"):
+        Analysis.from_dict(junk)
 
 
 def test_two_arms_with_equal_signs_of_contamination_give_one_alarm():
