@@ -112,7 +112,9 @@ def is_better(
         better=p_value <= delta,
         log_evidence=log_evidence,
         p_value=p_value,
-        breakdown=Breakdown() if judge.implausible_arms else judge.pair_breakdown(0, 1, accuracy=1e-13),
+        breakdown=Breakdown(None, None, None)
+        if judge.implausible_arms
+        else judge.pair_breakdown(0, 1, accuracy=1e-13),
         delta=delta,
         contamination=problem.contamination,
         design=design,

@@ -38,9 +38,9 @@ def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
 class Breakdown:
     """The largest contamination under which a decision holds, per adversary; None where none is certified."""
 
-    oblivious: float | None = None
-    prescient: float | None = None
-    malicious: float | None = None
+    oblivious: float | None
+    prescient: float | None
+    malicious: float | None
 
     def __iter__(self) -> Iterator[float | None]:
         return iter((self.oblivious, self.prescient, self.malicious))
