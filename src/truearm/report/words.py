@@ -283,6 +283,7 @@ class _Summary:
     def effort(self) -> str:
         """Return how much was measured."""
         result, units = self.result, getattr(self.result, "units", None)
+        best_of = self.conditions.get("best_of")
         if result.items is not None:
             of = "" if result.items.all is None else f" of {count(result.items.all)}"
             return " ".join([f"{count(result.items.scored)}{of} items scored.", *_failures(result)])
@@ -294,6 +295,7 @@ class _Summary:
             plural(max(result.pulls.values()), "round") if self.problem.rounds else "",
             plural(result.total, "build" if self.scope else self.voice.reading),
             plural(result.total * self.conditions["runs_per_build"], "run") if self.scope else "",
+            f"each the {self.voice.best or 'best'} of {best_of} runs" if best_of and not self.scope else "",
             "" if units is None else f"one per {name_of(units.name)}",
             "" if self.voice.elapsed is None else seconds(self.voice.elapsed),
         ]
