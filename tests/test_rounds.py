@@ -204,7 +204,7 @@ def test_what_does_not_go_with_rounds_is_refused(setting, says):
 
 
 def test_rounds_have_a_policy_of_their_own():
-    with pytest.raises(InvalidArgument, match="leave policy out"):
+    with pytest.raises(InvalidArgument, match="remove policy"):
         Study(["A", "B"], rounds=True, policy="lucb")
     with pytest.raises(InvalidArgument, match="set rounds=True"):
         Study(["A", "B"], policy="paired")

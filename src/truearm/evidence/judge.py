@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,10 +101,7 @@ class Judge:
     ) -> "Judge":
         """Return the judge of a problem, by default before the first reading.
 
-        Parameters
-        ----------
-        ordered
-            Whether it is known which arm was followed when (evidence T5).
+        It is `ordered` if it is known which arm was followed when (evidence T5).
         """
         if samples is None:
             samples = [start_sample(problem, arm) for arm in problem.arms]
@@ -149,12 +146,7 @@ class Judge:
     def log_bar(self, claims: int | None = None, share: float = 1.0) -> float:
         """Return how much log-evidence a pair needs, so that none of several claims is ever false.
 
-        Parameters
-        ----------
-        claims
-            How many may be false: by default one less than there are arms, all against the best one (T3, T4).
-        share
-            Of the error probability.
+        By default as many claims as there are other arms, all against the best one (T3, T4), at a share of delta.
         """
         k = len(self.problem.arms) if claims is None else claims + 1
         return math.log(threshold(k, share * self.problem.delta, one_sided(self.pairs)))
@@ -233,10 +225,7 @@ class Judge:
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
 
-        Parameters
-        ----------
-        known
-            False if the readings contradict an assumption: then nothing is known but what was observed.
+        If the readings contradict an assumption, nothing is `known` but what was observed.
         """
         return self.target.spread(self.samples[arm], self._share if known else None, self.design)
 
@@ -244,13 +233,20 @@ class Judge:
         """Return values and shares of the leader's readings that are certainly as good, in the user's units."""
         return self.target.quality(self.samples[self.leader], self.problem.delta / len(self.samples), self.design)
 
+    def _stake(self, judged: int, *, closed: bool = False) -> Stake:
+        return Stake(self.samples[self.leader], closed or self.leader > judged)
+
+    def _evidence(self, judged: int, bets: Portfolio, trust: Trust | None = None, **how: Any) -> Evidence:  # noqa: ANN401
+        """Return the evidence of some bets against an arm; the rest is for `Query`."""
+        return self.target.evidence(self.samples[judged], bets, trust or self.trust, Query(self.design, **how))
+
     def rivals(self, judged: int, *, closed: bool = False) -> Portfolio:
         """Return the bets against an arm: the leader's and, by the pooled rule, those on all followed arms.
 
         The first listed of arms with the same quantile is the best: readings of a rival listed after the judged
         arm count as below the cut when they are at it (T3, lexicographic ties), with `closed` those of all.
         """
-        whole = Stake(self.samples[self.leader], closed or self.leader > judged)
+        whole = self._stake(judged, closed=closed)
         if self.rule != "pooled":
             return Portfolio(whole)
         legs = [
@@ -266,35 +262,20 @@ class Judge:
     ) -> Evidence:
         """Return the evidence that an arm is not the best, or with `closed` that it is strictly worse.
 
-        Parameters
-        ----------
-        trust
-            What to compute it at instead of the declared contamination.
-        enough
-            For callers that only ask whether the evidence reaches this, as in `search.least`.
+        It is computed at `trust` instead of the declared contamination; `enough` is as in `search.least`.
         """
-        query = Query(self.design, enough=enough)
-        bets = self.rivals(judged, closed=closed)
-        return self.target.evidence(self.samples[judged], bets, trust or self.trust, query)
+        return self._evidence(judged, self.rivals(judged, closed=closed), trust, enough=enough)
 
     def least(self, judged: int, near: float = math.nan) -> Evidence:
-        """Return the evidence against an arm and where it is found, roughly if it rejects nothing.
-
-        Parameters
-        ----------
-        near
-            A place near it, which saves time.
-        """
-        bets, sample = self.rivals(judged), self.samples[judged]
-        rough = self.target.evidence(sample, bets, self.trust, Query(self.design, near=near, rough=True))
-        if rough.log_value < self.log_threshold * (1 - 2 * ROUGH):
-            return rough
-        return self.target.evidence(sample, bets, self.trust, Query(self.design, near=rough.at))
+        """Return the evidence against an arm and where it is found, roughly if it rejects nothing."""
+        bets = self.rivals(judged)
+        rough = self._evidence(judged, bets, near=near, rough=True)
+        is_far = rough.log_value < self.log_threshold * (1 - 2 * ROUGH)
+        return rough if is_far else self._evidence(judged, bets, near=rough.at)
 
     def least_of_pair(self, judged: int, near: float = math.nan) -> Evidence:
         """Return roughly what the leader's whole sample alone says against an arm, and where it says least."""
-        bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
-        return self.target.evidence(self.samples[judged], bets, self.trust, Query(near=near, rough=True))
+        return self._evidence(judged, Portfolio(self._stake(judged)), near=near, rough=True)
 
     def evidence_at(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
@@ -302,22 +283,19 @@ class Judge:
 
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
         """Return what the readings of the leader and of a rival say at such a place, by the divergences there."""
-        stake = Stake(self.samples[self.leader], self.leader > judged)
-        return self.target.gains(self.samples[judged], stake, self.trust, cut)
+        return self.target.gains(self.samples[judged], self._stake(judged), self.trust, cut)
 
-    def within(self, judged: int, *, trust: Trust | None = None) -> Evidence:
+    def within(self, judged: int) -> Evidence:
         """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
         Only the bet on the leader's whole sample counts (evidence T5, tolerance).
         """
         bets = Portfolio(Stake(self.samples[self.leader]), self.rivals(judged).log_whole)
-        query = Query(self.design, Shift.of(self.problem.tolerance))
-        return self.target.evidence(self.samples[judged], bets, trust or self.trust, query)
+        return self._evidence(judged, bets, shift=Shift.of(self.problem.tolerance))
 
     def better(self, one: int, other: int, *, closed: bool = True, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another, or if not closed no worse."""
-        bets, query = Portfolio(Stake(self.samples[one], closed)), Query(self.design, enough=enough)
-        return self.target.evidence(self.samples[other], bets, self.trust, query)
+        return self._evidence(other, Portfolio(Stake(self.samples[one], closed)), enough=enough)
 
     def screen(self, log_bar: float) -> Callable[[int, int], bool]:
         """Return a cheap test whether one arm's evidence against another may reach a bar; it spares searches."""
@@ -330,9 +308,8 @@ class Judge:
 
     def forecast(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""
-        bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
-        query = Query(self.design, Shift.of(self.problem.tolerance), enough=enough, times=times)
-        return self.target.evidence(self.samples[judged], bets, self.trust, query).log_value
+        bets, shift = Portfolio(self._stake(judged)), Shift.of(self.problem.tolerance)
+        return self._evidence(judged, bets, shift=shift, enough=enough, times=times).log_value
 
     def ceiling(self, judged: int) -> float:
         """Return the most log-evidence that any values of this many readings of leader and rival could give."""
@@ -350,10 +327,7 @@ class Judge:
     def gate(self, baseline: int, *, shared: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the arms certainly worse than a baseline named in advance, and those certainly not worse (T10b).
 
-        Parameters
-        ----------
-        shared
-            Whether the problem's error probability is that of each comparison already, and not of all of them.
+        The problem's error probability is that of all comparisons together, or if `shared` that of each.
         """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
         if self.is_hopeless or not self.samples[baseline].n:
@@ -379,12 +353,7 @@ class Judge:
     ) -> float | None:
         """Return the largest eps of an adversary up to which all these arms are rejected (evidence T6).
 
-        Parameters
-        ----------
-        closed
-            Whether they are to be strictly worse.
-        earlier
-            The judges of some of them as of earlier, whose evidence counts if it is more.
+        With `closed` they are to be strictly worse. Evidence of `earlier` judges counts if it is more.
         """
         bar, certified = self.log_threshold, self.target.eps_limit(adversary)
         past = earlier or {}
@@ -411,12 +380,7 @@ class Judge:
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
         """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).
 
-        Parameters
-        ----------
-        outright
-            Arms that are rejected without any tolerance.
-        relative
-            Whether the distance is a ratio; as the problem's tolerance if None.
+        `outright` are arms rejected without any tolerance. The distance is a ratio as the problem's tolerance is.
         """
         relative = self.problem.tolerance.relative if relative is None else relative
         bar = self.log_threshold if self.rule == "paired" else self.log_bar()

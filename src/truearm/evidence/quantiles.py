@@ -255,8 +255,8 @@ def least_tolerance(
     term = _term(query.design, prior)
     enough = fisher_sum(log_threshold) if query.design == "fixed" else log_threshold
 
-    def needed_at(place: float) -> float:
-        """Return the least tolerance at which a failing cut holds, infinity if there is none."""
+    def tolerance_at(place: float) -> float:
+        """Return the least tolerance at which a failing cut holds, or infinity."""
         censored = better.censored  # below every cut
         if place >= worse.values.size or censored == better.size:
             return math.inf
@@ -283,7 +283,7 @@ def least_tolerance(
         found = evidence(amount)
         if found.log_value >= log_threshold:
             break
-        needed = needed_at(found.place)
+        needed = tolerance_at(found.place)
         if needed > amount:
             amount, step = needed, math.ulp(needed + relative)
         else:  # the tolerance is right, and the shift by it was rounded to the wrong side

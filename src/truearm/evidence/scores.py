@@ -62,7 +62,7 @@ def log_score_evidence(differences: Floats, m0: float, items: int | None = None)
 
 
 class Scores(Target):
-    """The mean of bounded scores on the same items. Nothing is claimed about an arm by itself."""
+    """The mean of bounded scores on the same items. Nothing is claimed about a single arm."""
 
     __slots__ = ()
 

@@ -20,32 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Scores = NDArray[np.uint8]
 
-DOUBT = 1 / 400
-"""The share of studies of independent readings that are doubtful, at most."""
-
-LOG_DOUBT = -math.log(DOUBT)
-"""What `combine` must reach for a study to be doubtful."""
-
-FULL = 2048
-"""Readings ranked one by one: as many as most studies need."""
-
-MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)
-"""Over how many ranks bettors average; all of them for a ramp."""
-
-STRENGTH = 12.0
-"""Bet per expected distance from 1/2: the best one for small distances, 1 / variance of a uniform rank."""
-
-LIMIT = 1.9
-"""Largest bet; at 2 one rank at the wrong end takes all capital."""
-
-CASH = 0.5
-"""Part of the capital that never bets: it costs ln 2 at most, and pays for bets on late loads."""
-
-EVERY, SHARED = 32, 0.1
-"""After this many ranks this part of all capital is divided again; .03 to .2 find nearly as many loads."""
-
-LOOKS = (64, 1.0)
-"""A look is due after this many readings, and after this growth: a call costs as much as ranking a hundred."""
+DOUBT = 1 / 400  # the share of studies of independent readings that are doubtful, at most
+LOG_DOUBT = -math.log(DOUBT)  # what `combine` must reach for a study to be doubtful
+FULL = 2048  # readings ranked one by one: as many as most studies need
+MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)  # over how many ranks bettors average; all of them for a ramp
+STRENGTH = 12.0  # bet per expected distance from 1/2: best for small ones, 1 / variance of a uniform rank
+LIMIT = 1.9  # largest bet; at 2 one rank at the wrong end takes all capital
+CASH = 0.5  # part of the capital that never bets: it costs ln 2 at most, and pays for bets on late loads
+EVERY, SHARED = 32, 0.1  # after this many ranks this part is divided again; .03 to .2 find nearly as many loads
+LOOKS = (64, 1.0)  # a look is due after this many readings, and this growth: a call costs as much as 100 ranks
 
 _KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
 _SHARES = np.append(np.full(_KEEP.size, (1 - CASH) / _KEEP.size), CASH)

@@ -116,7 +116,7 @@ def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, c
 
 
 class Wins(Target):
-    """More than half of the rounds. Nothing is claimed about an arm by itself: a changing load gives it no law."""
+    """More than half of the rounds. Nothing is claimed about a single arm: a changing load gives it no law."""
 
     __slots__ = ()
 

@@ -186,7 +186,7 @@ def check_compares(problem: Problem, policy: str) -> None:
 def check_absolute(problem: Problem, policy: str) -> None:
     """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither."""
     if problem.between is not None:
-        msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
+        msg = f"policy {policy!r} takes no plausible range; remove between, or use policy 'toptwo'"
         raise OutOfReach(msg, "between", problem.between)
     amount = problem.tolerance.amount
     if problem.tolerance.relative:
@@ -241,7 +241,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
         return by_name(policy) if isinstance(policy, str) else policy
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
     if type(made).__name__ != "Paired":
-        msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
+        msg = f"rounds=True has its own policy, but got policy={policy!r}; remove policy"
         raise InvalidArgument(msg, "policy", policy)
     return made
 

@@ -50,7 +50,7 @@ class PairedState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paired(Eager):
-    """The policy of `rounds=True`: certified, separated, tolerable or indistinguishable by who wins side by side.
+    """The policy of `rounds=True`: certified, separated, tolerable or indistinguishable by wins side by side.
 
     Parameters
     ----------
