@@ -15,17 +15,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from truearm.errors import InvalidArgument
-from truearm.problem import as_number
+from truearm.problem import as_number, require
 
-KINDS = {
-    **dict.fromkeys((".csv",), "csv"),
-    **dict.fromkeys((".tsv", ".tab"), "tsv"),
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
-    ".json": "json",
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
-    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+_ENDINGS = {
+    "csv": ".csv",
+    "tsv": ".tsv .tab",
+    "parquet": ".parquet .pq",
+    "jsonl": ".jsonl .ndjson",
+    "json": ".json",
+    "arrow": ".arrow .feather .ipc",
+    "excel": ".xlsx .xlsm",
 }
+KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
 _BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide blanks
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
@@ -54,23 +55,20 @@ class Form(NamedTuple):
         form = cls(**{name: value for name, value in given.items() if value is not None})
         for name in ("sep", "decimal", "thousands"):
             mark = getattr(form, name)
-            if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
-                raise InvalidArgument(f"{name} must be one character, such as ',', but got {mark!r}", name, mark)
-        if form.decimal not in (".", ","):
-            msg = f"decimal must be '.' or ',', but got {form.decimal!r}; for another mark change the file"
-            raise InvalidArgument(msg, "decimal", form.decimal)
-        if form.thousands is not None and (form.thousands == form.decimal or form.thousands in "0123456789+-eE"):
-            msg = f"thousands={form.thousands!r} cannot be told from the rest of a number; name another mark"
-            raise InvalidArgument(msg, "thousands", form.thousands)
-        if form.unreadable not in ("error", "missing"):
-            msg = f"unreadable must be 'error' or 'missing', but got {form.unreadable!r}"
-            raise InvalidArgument(msg, "unreadable", form.unreadable)
-        if form.encoding is not None:
-            try:
-                "".encode(form.encoding)
-            except (LookupError, TypeError):
-                msg = f"encoding={form.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
-                raise InvalidArgument(msg, "encoding", form.encoding) from None
+            is_one = mark is None or (isinstance(mark, str) and len(mark) == 1)
+            require(is_one, name, mark, "be one character, such as ','")
+        require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
+        taken = f"{form.decimal}0123456789+-eE"
+        differs = form.thousands is None or form.thousands not in taken
+        require(
+            differs, "thousands", form.thousands, f"be none of {taken}, which numbers have", "name another mark"
+        )
+        require(form.unreadable in ("error", "missing"), "unreadable", form.unreadable, "be 'error' or 'missing'")
+        try:
+            "".encode(form.encoding or "utf-8")
+        except (LookupError, TypeError):
+            msg = f"encoding={form.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+            raise InvalidArgument(msg, "encoding", form.encoding) from None
         return form
 
     @property

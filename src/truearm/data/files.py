@@ -14,9 +14,10 @@ import weakref
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from glob import glob
 from importlib import import_module
-from itertools import groupby, islice
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -24,19 +25,21 @@ from typing import Any
 from truearm.data import engines, importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
 from truearm.data.columns import Columns, Dataset, check_case, check_distinct
-from truearm.data.tables import NO_ROWS, Frame, Relation, explain_errors, frame_of, load_frame
+from truearm.data.tables import NO_ROWS, Frame, Relation, Table, explain_errors, frame_of, load_frame
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
+from truearm.problem import refuse, require
 
 _TABLES = ("csv", "tsv", "parquet", "jsonl")  # kinds of which a folder may have several files
+_TEXTS = ("csv", "tsv", "jsonl", "json")
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
-_HEAD_BYTES = 1 << 16  # bytes at the beginning of a text file, which show how long its lines are
 _SEPARATORS = ",;\t|"
 _HEAD_LINES = 64  # lines of a file in which its header is looked for
 _MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: they are allocated whether filled or not
 _SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # one line per command
 _MARKS = {"utf-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "utf-16": (b"\xff\xfe", b"\xfe\xff")}
+_DECIMALS = "column {!r} holds numbers with decimals, whose digits are not kept; write names as strings"
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})([0-9]+)"|<(?:\w+:)?row\b[^>]*?\br="([0-9]+)"')
 
 
@@ -48,22 +51,22 @@ def load_files(
     if Path(address).suffix.lower() in _DATABASES and Path(address).is_file():
         address = f"duckdb://{address}"
     if "://" in address:
-        return load_frame(_database(address, query), columns, reduction, form)
+        return load_frame(_open_database(address, query), columns, reduction, form)
     folder = tempfile.TemporaryDirectory()
+    data: Dataset | None = None
     try:
         files, kind = _locate(paths, form, Path(folder.name))
-        data = importers.read(files, columns, reduction) if kind in ("csv", "json", "jsonl", "folder") else None
+        if kind in ("csv", "json", "jsonl", "folder"):
+            data = importers.read(files, columns, reduction)
         if data is None:
-            table = _open(files, kind, columns, form, alone=query is None)
+            table = _open(files, kind, columns, form, has_query=query is not None)
             data = (table if query is None else _run_query(table, query)).load(columns, reduction)
-    except BaseException:
-        folder.cleanup()
-        raise
-    if data.counter is None:
-        folder.cleanup()
-    else:  # it reads the files again
-        weakref.finalize(data.counter, folder.cleanup)
-    return data
+        return data
+    finally:
+        if data is None or data.counter is None:
+            folder.cleanup()
+        else:  # it reads the files again
+            weakref.finalize(data.counter, folder.cleanup)
 
 
 def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path], str]:
@@ -74,13 +77,11 @@ def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path],
         (one, first), (other, second) = list(kinds.items())[:2]
         names = f"{first.name!r} is {one} and {second.name!r} is {other}"
         raise InvalidArgument(f"{names}; give files of one kind, such as by a pattern '*.{one}'", "file")
-    kind = next(iter(kinds), "csv")
-    if kind not in {*KINDS.values(), "folder"}:
-        msg = f"kind must be one of {', '.join(sorted(set(KINDS.values())))}, but got {kind!r}"
-        raise InvalidArgument(msg, "kind", kind)
-    if len(files) == 1 and files[0].is_file() and not files[0].stat().st_size:
-        name = "standard input" if paths[0] == "-" else repr(files[0].name)
-        raise InvalidArgument(f"{name} is empty; check what was to write it", "file")
+    kind, known = next(iter(kinds)), sorted(set(KINDS.values()))
+    require(kind in (*known, "folder"), "kind", kind, f"be one of {', '.join(known)}")
+    is_empty = len(files) == 1 and files[0].is_file() and not files[0].stat().st_size
+    name = "standard input" if paths[0] == "-" else repr(files[0].name)
+    refuse(is_empty, f"{name} is empty; check what was to write it", "file")
     return [_decode(file, i, folder, kind, form) for i, file in enumerate(files)], kind
 
 
@@ -93,13 +94,10 @@ def _find_files(path: str) -> list[Path]:
         return found if found and samples is None else [file]
     if not file.exists() and any(sign in path for sign in "*?["):
         found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207
-        if found:
-            return found
-        raise InvalidArgument(
-            f"no file fits {path!r}; give a folder, or a pattern of files that exist", "file", path
-        )
-    if not file.is_file():
-        raise InvalidArgument(f"there is no file {path!r}; give a path, or - for standard input", "file", path)
+        refuse(not found, f"no file fits {path!r}; give a folder, or a pattern of files that exist", "file", path)
+        return found
+    msg = f"there is no file {path!r}; give a path, or - for standard input"
+    refuse(not file.is_file(), msg, "file", path)
     return [file]
 
 
@@ -110,15 +108,14 @@ def _plain_kind(file: Path) -> str | None:
 def _kind(file: Path) -> str:
     """Return the kind of a file by its ending."""
     ending, kind = file.suffix.lower(), _plain_kind(file)
-    if ending in (".bz2", ".xz", ".zip"):
-        msg = f"{file.name!r} is packed as {ending}, which is not read; unpack it, or pack it as .gz"
-        raise InvalidArgument(msg, "file")
+    msg = f"{file.name!r} is packed as {ending}, which is not read; unpack it, or pack it as .gz"
+    refuse(ending in (".bz2", ".xz", ".zip"), msg, "file")
     if kind is None:
         known = ", ".join(sorted(set(KINDS.values())))
         msg = f"the ending {ending!r} of {file.name!r} is unknown; use kind='csv' or another of {known}"
         raise InvalidArgument(msg, "kind")
-    if ending in _PACKED and kind not in ("csv", "tsv", "jsonl", "json"):
-        raise InvalidArgument(f"{file.name!r} is packed, and only text is unpacked; unpack it first", "file")
+    msg = f"{file.name!r} is packed, and only text is unpacked; unpack it first"
+    refuse(ending in _PACKED and kind not in _TEXTS, msg, "file")
     return kind
 
 
@@ -127,7 +124,7 @@ def _spool(folder: Path) -> Path:
     spool = folder / "stdin"
     with spool.open("wb") as out:
         shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
-    if spool.stat().st_size and _bytes(spool, 2) == b"\x1f\x8b":
+    if _read_head(spool, 2) == b"\x1f\x8b":
         unpacked = folder / "unpacked"
         try:
             with gzip.open(spool) as packed, unpacked.open("wb") as out:
@@ -136,7 +133,7 @@ def _spool(folder: Path) -> Path:
             msg = f"standard input is packed, but cannot be unpacked: {first_line(error)}; pack it again"
             raise InvalidArgument(msg, "file") from None
         spool = unpacked
-    first, _, rest = _bytes(spool, 1 << 16).partition(b"\n")
+    first, _, rest = _read_head(spool).partition(b"\n")
     marks = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}
     ending = next((ending for mark, ending in marks.items() if first.startswith(mark)), ".csv")
     if first.lstrip()[:1] in (b"{", b"["):
@@ -144,14 +141,14 @@ def _spool(folder: Path) -> Path:
     return spool.rename(folder / f"stdin{ending}")
 
 
-def _bytes(file: Path, n: int) -> bytes:
+def _read_head(file: Path, n: int = 1 << 16) -> bytes:
     with file.open("rb") as opened:
         return opened.read(n)
 
 
 def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
     """Return a file of text in UTF-8: another encoding is named, or begins with its mark."""
-    if kind not in ("csv", "tsv", "jsonl", "json") or file.suffix.lower() == ".zst" or file.is_dir():
+    if kind not in _TEXTS or file.suffix.lower() == ".zst" or file.is_dir():
         return file
     try:
         with _raw(file) as opened:
@@ -175,69 +172,61 @@ def _raw(file: Path) -> Any:  # noqa: ANN401 - a binary file
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
-def _connect() -> Any:  # noqa: ANN401 - a DuckDB connection
+def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has_query: bool) -> Table:
+    """Return files of one kind as a table."""
+    file = files[0]
+    refuse(kind == "folder", f"{str(file)!r} has no CSV, Parquet or JSON lines files; give another folder", "file")
+    if kind in _TABLES:
+        return _relation(files, kind, columns, form, has_query=has_query)
+    refuse(
+        len(files) > 1, f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}", "file"
+    )
+    if kind == "json":
+        return _read_json(file, columns, form)
+    return Frame(_read_sheet(file, columns), form, is_text=True) if kind == "excel" else _read_arrow(file, form)
+
+
+def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has_query: bool) -> Relation:
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")  # it would be printed among the answer
     connection.execute("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
-    return connection
-
-
-def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alone: bool) -> Any:  # noqa: ANN401
-    """Return files of one kind as a table."""
-    if kind == "folder":
-        raise InvalidArgument(
-            f"{str(files[0])!r} has no CSV, Parquet or JSON lines files; give another folder", "file"
-        )
-    if kind in _TABLES or kind in ("csv", "tsv"):
-        return _relation(files, kind, columns, form, alone=alone)
-    if len(files) > 1:
-        raise InvalidArgument(f"several files must be CSV, Parquet or JSON lines, but {files[0].name!r} is {kind}")
-    file = files[0]
-    if kind == "json":
-        return _json(file, columns, form)
-    return Frame(_sheet(file, columns), form, is_text=True) if kind == "excel" else frame_of(_arrow(file), form)
-
-
-def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alone: bool) -> Relation:
-    connection = _connect()
-    wanted = list(columns.named.values())
     with explain_errors(repr(files[0].name) if len(files) == 1 else "one of the files"):
         keys = _hive_keys(files)
         options = f"hive_partitioning = {bool(keys)}".lower()
         if keys:
             options += f", hive_types = {{{', '.join(f'{literal(key)}: VARCHAR' for key in keys)}}}"
         if kind == "parquet":
-            source, names = _parquet(connection, files, wanted, options)
+            source, names = _parquet(connection, files, columns, options)
         elif kind == "jsonl":
             source, names = _json_lines(connection, files, columns, options)
         else:
-            source, names = _read_separated(connection, files, kind, columns, form, options)
-        both = [key for key in keys if key in names]
-        if both:
-            msg = (
-                f"both the folders and the files name a column {both[0]!r}; rename the folders, or move the files"
-            )
+            source, names = _separated(connection, files, kind, columns, form, options)
+        for key in set(keys).intersection(names):
+            msg = f"both the folders and the files name a column {key!r}; rename the folders, or move the files"
             raise InvalidArgument(msg, "file")
+        wanted: Collection[str] = columns.named.values()
+        if has_query or columns.arm is None:
+            wanted = [*names, *(key for key in keys if has_query or key == columns.group)]
         names += keys
-        if not alone:
-            wanted = names
-        elif columns.arm is None:
-            wanted = [name for name in names if name not in keys or name == columns.group]
         check_case(names, wanted)
-        text, size = kind != "parquet", sum(file.stat().st_size for file in files)
-        packed = any(file.suffix.lower() in _PACKED for file in files)
-        lines = 1 if packed else _bytes(files[0], _HEAD_BYTES).count(b"\n") + 1  # others are about as long
-        small = text and not packed and size / (_HEAD_BYTES / lines) < engines.MAX_ROWS * 3 / 4
         return Relation(
             connection.sql(source),
             form,
-            is_text=text,
-            is_small=small,
-            names=names if alone else None,
+            is_text=kind != "parquet",
+            is_small=kind != "parquet" and _is_small(files),
+            names=None if has_query else names,
             connection=connection,
         )
+
+
+def _is_small(files: Sequence[Path]) -> bool:
+    """Return True if files of text have clearly fewer rows than are counted, by the lines of the first one."""
+    head = _read_head(files[0])
+    is_packed = any(file.suffix.lower() in _PACKED for file in files)
+    rows = sum(file.stat().st_size for file in files) * (head.count(b"\n") + 1) / max(1, len(head))
+    return not is_packed and rows < engines.MAX_ROWS * 3 / 4
 
 
 def _hive_keys(files: Sequence[Path]) -> list[str]:
@@ -246,7 +235,8 @@ def _hive_keys(files: Sequence[Path]) -> list[str]:
     return list(keys.pop()) if len(keys) == 1 and len(files) > 1 else []
 
 
-def _parquet(connection: Any, files: Sequence[Path], wanted: Sequence[str], options: str) -> tuple[str, list[str]]:  # noqa: ANN401
+def _parquet(connection: Any, files: Sequence[Path], columns: Columns, options: str) -> tuple[str, list[str]]:  # noqa: ANN401
+    wanted = columns.named.values()
     schema = "SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema"
     known: dict[str, list[str]] = {}
     inner: dict[str, int] = {}
@@ -259,7 +249,7 @@ def _parquet(connection: Any, files: Sequence[Path], wanted: Sequence[str], opti
             known[file].append(name)
             inner[file] = children
     for names in known.values():
-        check_distinct(names, wanted or None)
+        check_distinct(names, wanted if columns.arm else None)
     _check_alike(known, wanted)
     names = list(dict.fromkeys(name for names in known.values() for name in names))
     return f"FROM read_parquet({addresses(files)}, union_by_name = {len(files) > 1}, {options})", names
@@ -270,34 +260,26 @@ def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) ->
     for column in wanted:
         lacking = [file for file, names in known.items() if column not in names]
         if lacking and len(lacking) < len(known):
-            msg = (
-                f"{Path(lacking[0]).name!r} has no column {column!r}, which other files have; give a pattern that "
-            )
-            raise InvalidArgument(f"{msg}fits tables of one kind, such as 'logs/*.csv'", "file")
+            msg = f"{Path(lacking[0]).name!r} has no column {column!r}, which other files have; give a pattern"
+            raise InvalidArgument(f"{msg} that fits tables of one kind, such as 'logs/*.csv'", "file")
 
 
 def _json_lines(connection: Any, files: Sequence[Path], columns: Columns, options: str) -> tuple[str, list[str]]:  # noqa: ANN401
     """Return a query over JSON lines, every cell as text, and the names of the columns."""
-    packing = _packing(files)
-    lines = f"read_json_objects({addresses(files)}, format = 'newline_delimited', {packing}, {options})"
-    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {lines}"
-    names = [name for (name,) in connection.execute(keys).fetchall()]
-    first = [
-        key
-        for (keys,) in connection.execute(f"SELECT json_keys(json) FROM {lines} LIMIT 1").fetchall()
-        for key in keys
-    ]
-    names = [*first, *sorted(set(names) - set(first))]
+    lines = f"read_json_objects({addresses(files)}, format = 'newline_delimited', {_packing(files)}, {options})"
+    first = connection.execute(f"SELECT json_keys(json) FROM {lines} LIMIT 1").fetchall()
+    others = connection.execute(
+        f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {lines} ORDER BY key"
+    ).fetchall()
+    names = list(dict.fromkeys([*(key for (keys,) in first for key in keys), *(key for (key,) in others)]))
     check_case(names, columns.named.values() if columns.arm else names)
     cells = []
     for name in names:
         path = literal('$."' + name.replace('"', '\\"') + '"')
         cell = f"json_extract_string(json, {path})"
         if name in (columns.arm, columns.group):  # DuckDB drops the trailing zero of 1.10
-            said = (
-                f"column {name!r} holds numbers with decimals, whose digits are not kept; write names as strings"
-            )
-            cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({literal(said)}) ELSE {cell} END"
+            error = literal(_DECIMALS.format(name))
+            cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({error}) ELSE {cell} END"
         cells.append(f"{cell} AS {quote(name)}")
     return f"SELECT {', '.join([*cells, *(quote(key) for key in _hive_keys(files))])} FROM {lines}", names
 
@@ -307,7 +289,7 @@ def _packing(files: Sequence[Path]) -> str:
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
 
-def _read_separated(  # noqa: PLR0917
+def _separated(  # noqa: PLR0917
     connection: Any,  # noqa: ANN401
     files: Sequence[Path],
     kind: str,
@@ -326,16 +308,14 @@ def _read_separated(  # noqa: PLR0917
         check_distinct(filter(None, names), wanted if columns.arm else None)
         labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
         labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
-        kinds = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
+        types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
         how = f"auto_detect = false, header = false, skip = {above + 1}, delim = {literal(sep)}, quote = '\"'"
         how += f", escape = '\"', comment = '', nullstr = '', {_packing(group)}, {options}"
         chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
-        reader = f"read_csv({addresses(group)}, columns = {{{kinds}}}, {how})"
-        parts.append(f"SELECT {chosen} FROM {reader}")
+        parts.append(f"SELECT {chosen} FROM read_csv({addresses(group)}, columns = {{{types}}}, {how})")
     found = list(dict.fromkeys(name for (_, _, names), _ in alike for name in names if name))
-    if set(found) >= _SUMMARY:
-        msg = f"{files[0].name!r} holds one line for each command, and no single times; export them with "
-        raise InvalidArgument(f"{msg}--export-json FILE", "file")
+    msg = f"{files[0].name!r} holds one line for each command, and no single times; export them with "
+    refuse(set(found) >= _SUMMARY, f"{msg}--export-json FILE", "file")
     return " UNION ALL BY NAME ".join(parts), found
 
 
@@ -376,16 +356,13 @@ def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
             raise InvalidArgument(msg, "sep")
     numbers = [name for name in names if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", name)]
     whole = [int(name) for name in numbers if name.isdecimal()]
-    counted = len(whole) == len(numbers) and all(
-        b - a == 1 for a, b in zip(whole, islice(whole, 1, None), strict=False)
-    )
-    if len(numbers) == len([*filter(None, names)]) > 0 and not counted and columns.arm not in names:
-        shown = ", ".join(numbers[:3])
-        msg = f"the first line of {file.name!r} holds numbers ({shown}), so its columns have no names; add a line "
-        raise InvalidArgument(f"{msg}above it that names them", "file")
+    is_count = len(whole) == len(numbers) and all(b - a == 1 for a, b in pairwise(whole))
+    if len(numbers) == len([*filter(None, names)]) > 0 and not is_count and columns.arm not in names:
+        msg = f"the first line of {file.name!r} holds numbers ({', '.join(numbers[:3])}), so its columns have no "
+        raise InvalidArgument(f"{msg}names; add a line above it that names them", "file")
 
 
-def _json(file: Path, columns: Columns, form: Form) -> Frame:
+def _read_json(file: Path, columns: Columns, form: Form) -> Frame:
     """Return a JSON document as a table: records, columns by name, or what pandas writes by default."""
     data = importers.read_json(file)
     is_padded = False
@@ -400,12 +377,11 @@ def _json(file: Path, columns: Columns, form: Form) -> Frame:
         raise InvalidArgument(msg, "file")
     for name in (columns.arm, columns.group):
         if isinstance(data.get(name), list) and any(isinstance(cell, float) for cell in data[name]):
-            msg = f"column {name!r} holds numbers with decimals, whose digits are not kept; write names as strings"
-            raise InvalidArgument(msg, "arm", name)
+            raise InvalidArgument(_DECIMALS.format(name), "arm", name)
     return Frame(data, form, is_text=True, is_padded=is_padded)
 
 
-def _sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
+def _read_sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
     """Return the named columns of the first sheet of a workbook, whose first row names them."""
     try:
         import python_calamine as calamine
@@ -414,9 +390,8 @@ def _sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
         raise InvalidArgument(msg, "file") from None
     try:
         _check_sheets(file)
-        rows = (
-            calamine.CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0).to_python(skip_empty_area=False)
-        )
+        sheet = calamine.CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0)
+        rows = sheet.to_python(skip_empty_area=False)
     except InvalidArgument:
         raise
     except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
@@ -426,8 +401,7 @@ def _sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
     named = {i: str(name).strip() for i, name in enumerate(names) if str(name).strip()}
     check_distinct(named.values(), columns.named.values() if columns.arm else None)
     filled = [row for row in cells if any(cell != "" for cell in row)]
-    if not filled:
-        raise InvalidArgument(NO_ROWS, "file")
+    refuse(not filled, NO_ROWS, "file")
 
     def plain(cell: Any) -> Any:  # noqa: ANN401 - whole numbers are floats in a workbook
         whole = isinstance(cell, float) and cell.is_integer()
@@ -445,21 +419,14 @@ def _check_sheets(file: Path) -> None:
                 while block := opened.read(1 << 20):
                     for letters, place, alone in _CELL.findall(rest + block):
                         row = max(row, int(place or alone))
-                        column = max(column, _column_number(letters))
+                        column = max(column, reduce(lambda n, letter: 26 * n + letter - 64, letters, 0))
                     rest = block[-256:]
-            if row > 1 << 20 or row * column > _MAX_SHEET_CELLS:
-                msg = f"{file.name!r} has a cell in row {row:,} and column {column:,}, which no workbook fills; "
-                raise InvalidArgument(f"{msg}save the table as CSV", "file")
+            msg = f"{file.name!r} has a cell in row {row:,} and column {column:,}, which no workbook fills"
+            is_far = row > 1 << 20 or row * column > _MAX_SHEET_CELLS
+            refuse(is_far, f"{msg}; save the table as CSV", "file")
 
 
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - 64
-    return number
-
-
-def _arrow(file: Path) -> Any:  # noqa: ANN401 - a narwhals frame
+def _read_arrow(file: Path, form: Form) -> Frame:
     try:
         feather = import_module("pyarrow.feather")
     except ImportError:
@@ -470,25 +437,22 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a narwhals frame
     try:
         table = feather.read_table(file, memory_map=False)  # a truncated mapped file ends the process
         table.validate(full=True)  # a wrong offset would be followed to anywhere
-        check_case(table.column_names, table.column_names)
-        return nw.from_native(table)
-    except InvalidArgument:
-        raise
     except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
         msg = f"{file.name!r} cannot be read as arrow: {first_line(error)}; write it again"
         raise InvalidArgument(msg, "file") from None
+    check_case(table.column_names, table.column_names)
+    return frame_of(nw.from_native(table), form)
 
 
-def _run_query(table: Any, query: str) -> Relation:  # noqa: ANN401 - a table
+def _run_query(table: Table, query: str) -> Relation:
     """Return what a query makes of a file, which it calls `data`."""
-    if not isinstance(table, Relation):
-        raise InvalidArgument(
-            "query reads databases, CSV, Parquet and JSON lines; remove it, or convert the file", "query"
-        )
-    return table.query(query)
+    if isinstance(table, Relation):
+        return table.query(query)
+    msg = "query reads databases, CSV, Parquet and JSON lines; remove it, or convert the file"
+    raise InvalidArgument(msg, "query")
 
 
-def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table
+def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table
     """Return the rows that a query gives from a database."""
     scheme, _, path = address.partition("://")
     if scheme in ("s3", "gs", "gcs", "az", "abfs", "hf", "http", "https", "file"):

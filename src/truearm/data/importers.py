@@ -13,10 +13,10 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from truearm.errors import InvalidArgument, TruearmError, first_line
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Reduction, Units, by_unit
 
-Made = TypeVar("Made")
 Runs = Iterator[tuple[str, list[float] | None]]
 """The name of a benchmark and the readings of one unit of it; None if there are only statistics."""
 
@@ -83,21 +82,18 @@ def _google(data: Mapping[str, Any]) -> Runs:
 def _criterion(data: Mapping[str, Any]) -> Runs:
     times, counts = data["times"], data["iters"]
     if not times or len(times) != len(counts) or not all(n > 0 for n in counts):
-        msg = (
-            f"the samples of {data['name']!r} are not one time for each count of iterations; run cargo bench again"
-        )
-        raise InvalidArgument(msg, "file")
+        msg = f"the samples of {data['name']!r} are not one time for each count of iterations"
+        raise InvalidArgument(f"{msg}; run cargo bench again", "file")
     for time, n in zip(times, counts, strict=True):
         yield data["name"], [time / n * _SECONDS["ns"]]
 
 
 def _check_names(names: Iterable[str]) -> None:
     """Raise if two benchmarks of an export have one name."""
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InvalidArgument(
-                f"{times} benchmarks of this export are called {name!r}; name each of them", "file"
-            )
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        msg = f"{times} benchmarks of this export are called {name!r}; name each of them"
+        raise InvalidArgument(msg, "file")
 
 
 class _Tool(NamedTuple):
@@ -162,7 +158,7 @@ _SAMPLE_KEYS = {  # of a record of lm-evaluation-harness besides its metrics
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # of Inspect
 
 
-def _harness(path: Path) -> _Scored | None:
+def _read_harness(path: Path) -> _Scored | None:
     """Return the samples that lm-evaluation-harness logged; None if the first line is not one of them."""
     task = re.sub(r"^samples_|(_\d{4}-\d\d-\d\dT[^_]*)?\.jsonl(\.gz)?$", "", path.name)
     found = _Scored(path.absolute().parent.name.replace("__", "/"), task)
@@ -179,7 +175,7 @@ def _harness(path: Path) -> _Scored | None:
     return found
 
 
-def _inspect(data: Mapping[str, Any]) -> _Scored:
+def _read_inspect(data: Mapping[str, Any]) -> _Scored:
     """Return the scores in a log of Inspect."""
     found = _Scored(str(data["eval"]["model"]), str(data["eval"]["task"]))
     for sample in data["samples"]:
@@ -225,50 +221,51 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         return None
     if len(known) < len(found):
         name = files[found.index(None)].name
-        raise InvalidArgument(
-            f"{name!r} is not an export of a benchmark tool, but other files are; remove it", "file"
-        )
+        msg = f"{name!r} is not an export of a benchmark tool, but other files are; remove it"
+        raise InvalidArgument(msg, "file")
     for argument in ("unit", "order", "round"):
         column = getattr(columns, argument)
         if column not in (None, "rows"):
             msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
             raise InvalidArgument(msg, argument, column)
     scored = [one for one in known if isinstance(one, _Scored)]
-    plain = [one for one in known if isinstance(one, Dataset)]
-    if scored and plain:
+    timed = [one for one in known if isinstance(one, Dataset)]
+    if scored and timed:
         raise InvalidArgument("some files are scores and others are times; give files of one kind", "file")
     if scored:
         return _compare_scores(files, scored, columns.value)
-    data = plain[0] if len(plain) == 1 else _compare(files, plain, columns.value)
+    data = timed[0] if len(timed) == 1 else _compare(files, timed, columns.value)
     return data.align() if columns.round == "rows" else data
 
 
 def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | None) -> Dataset:
     """Return one arm per file, of the benchmark that all of them have: different ones are never rivals."""
     shared = [name for name in known[0].tapes if all(name in data.tapes for data in known)]
-    single = all(len(data.tapes) == 1 for data in known)
     if benchmark is not None:
         shared = [name for name in shared if name == benchmark]
-    if not shared and not (single and benchmark is None and not any(data.units for data in known)):
-        names = ", ".join(repr(name) for data in known for name in data.tapes)
-        msg = f"no benchmark is in all files, and different ones are not compared; they have {names:.300}"
-        raise InvalidArgument(msg, "value", benchmark)
     if len(shared) > 1:
         names = ", ".join(map(repr, shared))
         msg = f"the files have {len(shared)} benchmarks in common; choose one with value=: {names:.300}"
         raise InvalidArgument(msg, "value")
-    chosen = [
-        shared[0] if shared else next(iter(data.tapes)) for data in known
-    ]  # commands differ by what they run
-    pairs = list(zip(_labels(files), known, chosen, strict=True))
-    tapes = {label: data.tapes[name] for label, data, name in pairs}
-    units = None
-    if all(data.units is not None for data in known):
-        parts = [(label, data.units, name) for label, data, name in pairs if data.units is not None]
-        rows = {label: of.rows[name] for label, of, name in parts}
-        units = Units(parts[0][1].name, rows, {label: of.counts[name] for label, of, name in parts}, shared=0)
-    unit = "s" if all(data.unit == "s" for data in known) else ""
-    return Dataset(tapes, True, units, timed=all(data.timed for data in known), unit=unit)
+    commands = benchmark is None and all(len(data.tapes) == 1 and data.units is None for data in known)
+    if not shared and not commands:  # single commands differ by what they run
+        names = ", ".join(repr(name) for data in known for name in data.tapes)
+        msg = f"no benchmark is in all files, and different ones are not compared; they have {names:.300}"
+        raise InvalidArgument(msg, "value", benchmark)
+    parts = {
+        label: (data, shared[0] if shared else next(iter(data.tapes)))
+        for label, data in zip(_labels(files), known, strict=True)
+    }
+    units = [(label, data.units, name) for label, (data, name) in parts.items() if data.units is not None]
+    rows = {label: of.rows[name] for label, of, name in units}
+    counts = {label: of.counts[name] for label, of, name in units}
+    return Dataset(
+        {label: data.tapes[name] for label, (data, name) in parts.items()},
+        True,
+        Units(units[0][1].name, rows, counts, shared=0) if len(units) == len(known) else None,
+        timed=all(data.timed for data in known),
+        unit="s" if all(data.unit == "s" for data in known) else "",
+    )
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
@@ -279,52 +276,47 @@ def _labels(files: Sequence[Path]) -> list[str]:
 
 def _read(path: Path, reduction: Reduction) -> "Dataset | _Scored | None":  # noqa: PLR0911 - one for each kind
     if path.is_dir():
-        return _folder(path, reduction)
+        return _read_folder(path, reduction)
     if path.suffix.lower() == ".csv":
-        return _table(path, reduction)
+        return _read_table(path, reduction)
     if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
-        return _explain_failure("lm-evaluation-harness", path, lambda: _harness(path))
-    if ".json" not in (ending.lower() for ending in path.suffixes[-2:]):
-        return None
-    data = read_json(path)
+        with _explain("lm-evaluation-harness", path):
+            return _read_harness(path)
+    data = read_json(path) if ".json" in (ending.lower() for ending in path.suffixes[-2:]) else None
     if not isinstance(data, Mapping):
         return None
     if isinstance(data.get("certificate"), Mapping) and isinstance(data.get("readings"), Mapping):
-        return _own(data, path)
+        with _explain("truearm", path):
+            return _read_own(data)
     if isinstance(data.get("eval"), Mapping) and "samples" in data:
-        return _explain_failure("Inspect", path, lambda: _inspect(data))
+        with _explain("Inspect", path):
+            return _read_inspect(data)
     if {"iters", "times"} <= data.keys():
-        return _read_tool(_CRITERION, {**data, "name": path.absolute().parent.parent.name}, path, reduction)
+        with _explain("criterion", path):
+            runs = _criterion({**data, "name": path.absolute().parent.parent.name})
+            return _dataset(_CRITERION, runs, reduction)
     for tool in _TOOLS:
         records = data.get(tool.key)
         if not isinstance(records, list) or not all(isinstance(one, Mapping) for one in records):
             continue
         if any(tool.marks & one.keys() for one in records):
-            return _read_tool(tool, data, path, reduction)
+            metadata = data.get("metadata")  # of pyperf, which may measure other things than times
+            timed = not isinstance(metadata, Mapping) or metadata.get("unit", "second") == "second"
+            with _explain(tool.name, path):
+                return _dataset(tool, tool.runs(data), reduction, timed=timed)
     return None
 
 
-def _read_tool(tool: _Tool, data: Mapping[str, Any], path: Path, reduction: Reduction) -> Dataset:
-    """Return the readings in an export of a tool."""
-    return _explain_failure(
-        tool.name, path, lambda: _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data))
-    )
-
-
-def _explain_failure(tool: str, path: Path, make: Callable[[], Made]) -> Made:
-    """Return what an export holds; one that only looks like it is an error."""
+@contextmanager
+def _explain(tool: str, path: Path) -> Iterator[None]:
+    """Turn errors in the body into one sentence: a file that only looks like an export."""
     try:
-        return make()
+        yield
     except TruearmError:
         raise
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         what = f"{path.name!r} looks like an export of {tool}, but is not"
         raise InvalidArgument(f"{what}: {' '.join(repr(error).split()):.120}; export it again", "file") from None
-
-
-def _is_timed(data: Mapping[str, Any]) -> bool:
-    metadata = data.get("metadata")
-    return not isinstance(metadata, Mapping) or metadata.get("unit", "second") == "second"
 
 
 def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = True) -> Dataset:
@@ -334,43 +326,38 @@ def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = Tru
             msg = f"this export of {tool.name} holds statistics of {name!r}, and no single readings; {tool.remedy}"
             raise InvalidArgument(msg, "file")
         units.setdefault(name, []).append(as_readings(values, name))
-    tapes = {}
+    tapes, rows = {}, {}
     for name, parts in units.items():
-        codes = np.repeat(np.arange(len(parts)), [part.size for part in parts])
-        tapes[name] = by_unit(np.concatenate(parts), codes, **reduction._asdict())[0]
         if len(parts) == 1 and tool.several:
             msg = f"this export holds one {tool.unit} of {name!r}, which says nothing about others; {tool.several}"
             raise InvalidArgument(msg, "file")
-    rows = {name: sum(part.size for part in parts) for name, parts in units.items()}
-    known = (
-        Units(tool.unit, rows, {name: tape.size for name, tape in tapes.items()}, shared=0) if tool.unit else None
-    )
+        sizes = [part.size for part in parts]
+        codes = np.repeat(np.arange(len(parts)), sizes)
+        tapes[name], rows[name] = by_unit(np.concatenate(parts), codes, **reduction._asdict())[0], sum(sizes)
+    counts = {name: tape.size for name, tape in tapes.items()}
+    known = Units(tool.unit, rows, counts, shared=0) if tool.unit else None
     return Dataset(tapes, True, known, timed=timed, unit="s" * timed)
 
 
-def _own(data: Mapping[str, Any], path: Path) -> Dataset:
+def _read_own(data: Mapping[str, Any]) -> Dataset:
     """Return the readings in an export of truearm, in order of pull, with what was asked."""
-    try:
-        tapes = {
-            str(arm): np.array([math.nan if value is None else float(value) for value in tape])
-            for arm, tape in data["readings"].items()
-        }
-        problem = from_plain(Certificate, data["certificate"], "certificate").problem
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"{path.name!r} looks like an export of truearm, but is not: {first_line(error)}; export it again"
-        raise InvalidArgument(msg, "file") from None
+    tapes = {
+        str(arm): np.array([math.nan if value is None else float(value) for value in tape])
+        for arm, tape in data["readings"].items()
+    }
+    problem = from_plain(Certificate, data["certificate"], "certificate").problem
     options = {name: getattr(problem, name) for name in _CARRIED if getattr(problem, name) is not None}
     if "at_least" in options or "at_most" in options:
         del options["goal"]
-    unit = "s" if data.get("metric") in ("wall", "cpu") else ""
     options["rounds"] = problem.rounds
+    unit = "s" if data.get("metric") in ("wall", "cpu") else ""
     known = Dataset(tapes, True, timed=problem.goal == "min", unit=unit, options=options)
     if problem.target == "mean":
         return known._replace(ordered=False)  # an arm that was dropped has fewer scores, and no missing ones
     return known.align() if problem.rounds else known
 
 
-def _folder(folder: Path, reduction: Reduction) -> Dataset | None:
+def _read_folder(folder: Path, reduction: Reduction) -> Dataset | None:
     """Return the newest samples of every benchmark below a folder of criterion, such as target/criterion."""
     files = sorted(folder.rglob("new/sample.json"))
     if not files:
@@ -385,7 +372,7 @@ def _folder(folder: Path, reduction: Reduction) -> Dataset | None:
     return _dataset(_CRITERION, chain(*runs), reduction)
 
 
-def _table(file: Path, reduction: Reduction) -> Dataset | None:
+def _read_table(file: Path, reduction: Reduction) -> Dataset | None:
     """Return the samples in a raw.csv of criterion; None if it is another file."""
     with file.open(encoding="utf-8", errors="replace", newline="") as lines:
         rows = csv.DictReader(lines)
