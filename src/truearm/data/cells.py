@@ -7,7 +7,7 @@ stand before three digits.
 import datetime
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,7 @@ _ENDINGS = {
     "excel": ".xlsx .xlsm",
 }
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
-ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
 _BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide blanks
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -109,20 +109,23 @@ def trim(cell: str) -> str:
     return f"CASE WHEN {plain} THEN {cell} ELSE trim({cell}, '{_BLANKS}') END"
 
 
-def is_absent(cell: str) -> str:
-    """Return the SQL of whether a cell of text stands for a missing number."""
+def select_numbers(others: Mapping[str, str], cell: str, source: str, form: Form) -> str:
+    """Return the query for the numbers in cells of text, whether a cell is not one, and other columns.
+
+    A number is NULL where a cell is missing or not a number. Inner queries compute what outer ones use twice.
+    """
+    names = "".join(f"{name}, " for name in others)
+    query = "".join(f"{other} AS {name}, " for name, other in others.items())
+    query = f"SELECT {query}{cell} AS cell FROM {source}"
+    cast = (
+        f"TRY_CAST(nullif({_digits('cell', form)}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
+    )
+    query = f"SELECT {names}cell, {cast} AS number FROM ({query})"
+    query = f"SELECT {names}cell, {_check_cast('cell', form, 'number')} AS value FROM ({query})"
     # a pattern, because IN becomes a join, and a join does not keep the order of rows
-    return f"({cell} IS NULL OR regexp_full_match(lower({trim(cell)}), {literal('|'.join(ABSENT))}))"
-
-
-def number(cell: str, form: Form) -> str:
-    """Return the SQL of the number in a cell of text, NULL if it is missing or not a number."""
-    return check_cast(cell, form, cast(cell, form))
-
-
-def cast(cell: str, form: Form) -> str:
-    """Return the SQL of a cast of text, which `check_cast` has to check."""
-    return f"TRY_CAST(nullif({_digits(cell, form)}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
+    absent = f"(cell IS NULL OR regexp_full_match(lower({trim('cell')}), {literal('|'.join(_ABSENT))}))"
+    bad = f"CASE WHEN value IS NULL THEN NOT {absent} ELSE false END"
+    return f"SELECT {names}value, {bad} AS bad FROM ({query})"
 
 
 def _digits(cell: str, form: Form) -> str:
@@ -143,8 +146,8 @@ def _digits(cell: str, form: Form) -> str:
     return text
 
 
-def check_cast(cell: str, form: Form, cast: str) -> str:
-    """Return the SQL of a cast where it read what is written; the cast may be a column, to be computed once."""
+def _check_cast(cell: str, form: Form, cast: str) -> str:
+    """Return the SQL of a cast where it read what is written."""
     text = _digits(cell, form)
     false = f"isnan({cast}) OR contains({text}, '_') OR (isinf({cast}) AND NOT contains(lower({text}), 'inf'))"
     word = f"CASE lower({trim(cell)}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0::DOUBLE END"

@@ -12,18 +12,14 @@ from numpy.typing import NDArray
 
 from truearm.data import engines
 from truearm.data.cells import (
-    ABSENT,
     PLAIN,
     Form,
     as_float,
     bad_cell,
-    cast,
-    check_cast,
-    is_absent,
     is_numeric,
     literal,
-    number,
     quote,
+    select_numbers,
     show,
     trim,
 )
@@ -144,23 +140,23 @@ class Table:
     is_padded = True
     """Whether empty cells at the end of a wide column say only that it is shorter than others."""
 
-    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
+    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
         """Return the different names in a column, and which of them each row has, negative if it has none."""
         raise NotImplementedError
 
-    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
         """Return columns as floats, NaN where a cell is missing or not a number."""
         raise NotImplementedError
 
-    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
+    def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         """Return a cell; rows count from 0."""
         raise NotImplementedError
 
-    def places(self, name: str) -> NDArray[Any]:
+    def _places(self, name: str) -> NDArray[Any]:
         """Return a column as numbers that rows are put in order by."""
         raise NotImplementedError
 
-    def head_codes(self, name: str, n: int) -> Codes | None:
+    def _head_codes(self, name: str, n: int) -> Codes | None:
         """Return numbers for the first cells of a column, -1 where one is empty; None if it has not n rows."""
         raise NotImplementedError
 
@@ -176,12 +172,12 @@ class Table:
             raise InvalidArgument(NO_ROWS)
         tapes, notes = self._read_numbers([value])
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
-        order = None if columns.order in (None, "rows") else self.places(str(columns.order))
+        order = None if columns.order in (None, "rows") else self._places(str(columns.order))
         for name, column in ((value, tapes[value]), (columns.group, group), (columns.order, order)):
             if column is not None and column.size != arms.size:
                 lengths = f"{arm!r} has {arms.size} rows and {name!r} {column.size}"
                 raise InvalidArgument(f"columns must have the same length, but {lengths}")
-        heads = {name: self.head_codes(name, arms.size) for name in columns.suspects(self.names)}
+        heads = {name: self._head_codes(name, arms.size) for name in columns.suspects(self.names)}
         suspected = {name: head for name, head in heads.items() if head is not None}
         data = assemble(Rows(names, arms, tapes[value], group, order), columns, reduction, suspected)
         return data._replace(notes=(*notes, *data.notes))
@@ -197,7 +193,7 @@ class Table:
         return data._replace(notes=(*notes, *data.notes))
 
     def _label_rows(self, name: str, kind: str) -> tuple[list[str], Codes]:
-        names, codes = self.labels(name, kind)
+        names, codes = self._labels(name, kind)
         empty = codes < 0
         if empty.any():
             row, more = int(np.argmax(empty)) + 1, int(empty.sum()) - 1
@@ -210,17 +206,17 @@ class Table:
 
     def _read_numbers(self, names: list[str], *, is_wide: bool = False) -> tuple[dict[str, Floats], list[str]]:
         """Return columns as floats, and a note on cells that are not numbers where these are not an error."""
-        tapes, bad = self.numbers(names)
+        tapes, bad = self._numbers(names)
         first = {name: int(np.argmax(mask)) for name, mask in bad.items()}
         if is_wide and bad:
             readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
             for name, mask in bad.items():
                 words = name not in readings and np.count_nonzero(mask) > 1  # one word is a slip
-                if words and readings and _is_word(self.cell(name, first[name])):
+                if words and readings and _is_word(self._cell(name, first[name])):
                     raise InvalidArgument(words_message(name, readings), "arm")
         for name, row in first.items():
             if self.form.unreadable == "error":
-                raise bad_cell(self.cell(name, row), row + 1, name)
+                raise bad_cell(self._cell(name, row), row + 1, name)
         n = sum(int(mask.sum()) for mask in bad.values())
         return tapes, [unreadable_note(n, ", ".join(bad))] if n else []
 
@@ -243,15 +239,13 @@ class Frame(Table):
         self._cells = {str(name): column for name, column in cells.items()}
         self.names, self.form, self._is_text, self.is_padded = list(self._cells), form, is_text, is_padded
 
-    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:  # noqa: ARG002 - all kinds are read alike
-        """Return the different names in a column, and which of them each row has, negative if it has none."""
+    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:  # noqa: ARG002 - all kinds are read alike
         column = self._cells[name]
         if _is_series(column):
             return _series_labels(column, name)
         return _label_cells(self._list(name))
 
-    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
-        """Return columns as floats, NaN where a cell is missing or not a number."""
+    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
         tapes: dict[str, Floats] = {}
         bad: Bad = {}
         for name in names:
@@ -272,12 +266,10 @@ class Frame(Table):
                 bad[name] = np.array([x is None for x in found])
         return tapes, bad
 
-    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
-        """Return a cell; rows count from 0."""
+    def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         return self._list(name)[row]
 
-    def places(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers that rows are put in order by."""
+    def _places(self, name: str) -> NDArray[Any]:
         column = self._cells[name]
         if _is_series(column) and type(column.dtype).__name__ == "Datetime":  # whole numbers lose no nanoseconds
             column = column.dt.timestamp("ns" if column.dtype.time_unit == "ns" else "us")
@@ -298,8 +290,7 @@ class Frame(Table):
             return np.argsort(along)
         raise _no_order(name)
 
-    def head_codes(self, name: str, n: int) -> Codes | None:
-        """Return numbers for the first cells of a column, -1 where one is empty; None if it has not n rows."""
+    def _head_codes(self, name: str, n: int) -> Codes | None:
         column = self._cells[name]
         if not hasattr(column, "__len__") or len(column) != n:
             return None
@@ -358,8 +349,7 @@ class Relation(Table):
             found = self.native.query("data", sql)
             return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
 
-    def labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
-        """Return the different names in a column, and which of them each row has, negative if it has none."""
+    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
         if _NESTED.fullmatch(self._types[name]):
             msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
             raise InvalidArgument(msg)
@@ -378,31 +368,28 @@ class Relation(Table):
         rows = self._fetch(f"SELECT enum_code(TRY_CAST({cell}::VARCHAR AS {enum})) AS code FROM {_SOURCE}")["code"]
         return names, codes[np.ma.filled(rows, 0)]
 
-    def numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
-        """Return columns as floats, NaN where a cell is missing or not a number."""
-        if all(map(self._is_text_column, names)):  # one expression for all columns: one for each is slow to plan
-            cells = quote(names[0]) if len(names) == 1 else f"unnest([{', '.join(map(quote, names))}])"
-            found = self._fetch(self._select_numbers({}, cells))
-            values = _floats(found["value"]).reshape(-1, len(names)).T
-            wrong = np.ma.getdata(found["bad"]).reshape(-1, len(names)).T
-            return dict(zip(names, values, strict=True)), {
-                name: mask for name, mask in zip(names, wrong, strict=True) if mask.any()
-            }
-        odd = [name for name in names if not is_numeric(self._types[name])]
-        parts = [f"{self._number(name)} AS v{i}" for i, name in enumerate(names)]
-        parts += [f"{self._is_bad(name)} AS b{i}" for i, name in enumerate(odd)]
-        found = self._fetch(f"SELECT {', '.join(parts)} FROM {_SOURCE}")
-        masks = {name: np.ma.getdata(found[f"b{i}"]) for i, name in enumerate(odd)}
-        tapes = {name: _floats(found[f"v{i}"]) for i, name in enumerate(names)}
-        return tapes, {name: mask for name, mask in masks.items() if mask.any()}
+    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        values: dict[str, Floats] = {}
+        masks: Bad = {}
+        if text := list(filter(self._is_text_column, names)):  # one query for each column would be slow to plan
+            cells = quote(text[0]) if len(text) == 1 else f"unnest([{', '.join(map(quote, text))}])"
+            found = self._fetch(select_numbers({}, cells, _SOURCE, self.form))
+            values |= zip(text, _floats(found["value"]).reshape(-1, len(text)).T, strict=True)
+            masks |= zip(text, np.ma.getdata(found["bad"]).reshape(-1, len(text)).T, strict=True)
+        if plain := [name for name in names if name not in values]:
+            pairs = [self._number(name) for name in plain]
+            parts = (f"{value} AS v{i}, {bad} AS b{i}" for i, (value, bad) in enumerate(pairs))
+            found = self._fetch(f"SELECT {', '.join(parts)} FROM {_SOURCE}")
+            values |= {name: _floats(found[f"v{i}"]) for i, name in enumerate(plain)}
+            masks |= {name: np.ma.getdata(found[f"b{i}"]) for i, name in enumerate(plain)}
+        bad = {name: masks[name] for name in names if masks[name].any()}
+        return {name: values[name] for name in names}, bad
 
-    def cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
-        """Return a cell; rows count from 0."""
+    def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
         return self.native.query(_SOURCE, query).fetchall()[0][0]
 
-    def places(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers that rows are put in order by."""
+    def _places(self, name: str) -> NDArray[Any]:
         found = self._fetch(f"SELECT {self._order(name)} AS place FROM {_SOURCE}")["place"]
         places = np.ma.getdata(found)
         empty = np.ma.getmaskarray(found) | np.isnan(places)
@@ -410,8 +397,7 @@ class Relation(Table):
             raise _no_place(int(np.argmax(empty)), name)
         return places
 
-    def head_codes(self, name: str, n: int) -> Codes | None:  # noqa: ARG002 - all columns have n rows
-        """Return numbers for the first cells of a column, -1 where one is empty."""
+    def _head_codes(self, name: str, n: int) -> Codes | None:  # noqa: ARG002 - all columns have n rows
         head = self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE} LIMIT {SUSPECT_ROWS}")
         return _label_cells(head["cell"].tolist())[1]
 
@@ -424,19 +410,15 @@ class Relation(Table):
         cells |= {"grp": self._name(columns.group)} if columns.group is not None else {}
         cells |= {"ord": self._order(str(columns.order))} if columns.order not in (None, "rows") else {}
         names = ", ".join([*cells, "value"])
-        chosen = (
-            self._select_numbers(cells, quote(value))
-            if self._is_text_column(value)
-            else (
-                f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in cells.items())}, "
-                f"{self._number(value)} AS value, {self._is_bad(value)} AS bad FROM {_SOURCE}"
-            )
-        )
+        chosen = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
+        chosen = "SELECT {}, {} AS value, {} AS bad FROM {}".format(chosen, *self._number(value), _SOURCE)
+        if self._is_text_column(value):
+            chosen = select_numbers(cells, quote(value), _SOURCE, self.form)
         bad = int(self._fetch(f"SELECT count_if(bad) AS n FROM ({chosen})")["n"][0])
         if bad and self.form.unreadable == "error":
             rows = f"SELECT row_number() OVER () AS row, bad FROM ({chosen})"
             row = int(self._fetch(f"SELECT min(row) AS row FROM ({rows}) WHERE bad")["row"][0])
-            raise bad_cell(self.cell(value, row - 1), row, value)
+            raise bad_cell(self._cell(value, row - 1), row, value)
         rows = self.native.query(_SOURCE, f"SELECT {names} FROM ({chosen})")
         total = -(-n // PART_ROWS) if columns.group is not None else 0
         wheres = (f"SELECT * FROM {_CELLS} WHERE hash(grp) % {total} = {i}" for i in range(total))
@@ -460,16 +442,6 @@ class Relation(Table):
         found: dict[str, NDArray[Any]] = self.native.query(_SOURCE, sql).fetchnumpy()
         return found
 
-    def _select_numbers(self, others: Mapping[str, str], cell: str) -> str:
-        """Return the query for numbers in text, whether a cell is not one, and other columns; casts run once."""
-        names = "".join(f"{name}, " for name in others)
-        query = "".join(f"{other} AS {name}, " for name, other in others.items())
-        query = f"SELECT {query}{cell} AS cell FROM {_SOURCE}"
-        query = f"SELECT {names}cell, {cast('cell', self.form)} AS number FROM ({query})"
-        query = f"SELECT {names}cell, {check_cast('cell', self.form, 'number')} AS value FROM ({query})"
-        bad = f"CASE WHEN value IS NULL THEN NOT {is_absent('cell')} ELSE false END"
-        return f"SELECT {names}value, {bad} AS bad FROM ({query})"
-
     def _is_text_column(self, column: str) -> bool:
         return self._is_text and self._types[column] == "VARCHAR"
 
@@ -482,20 +454,12 @@ class Relation(Table):
             return f"CASE WHEN NOT isnan({cell}) THEN {cell}::VARCHAR END"
         return f"nullif({cell}::VARCHAR, '')"
 
-    def _number(self, column: str) -> str:
-        """Return the SQL of a column as numbers, NULL where a cell is missing or not a number."""
+    def _number(self, column: str) -> tuple[str, str]:
+        """Return the SQL of a column that is not text as numbers, and of whether a cell is not a number."""
         cell = quote(column)
-        if self._is_text_column(column):
-            return number(cell, self.form)
-        if not is_numeric(self._types[column]):
-            return "NULL::DOUBLE"
-        return f"CASE WHEN NOT isnan({cell}::DOUBLE) THEN {cell}::DOUBLE END"
-
-    def _is_bad(self, column: str) -> str:
-        """Return the SQL of whether a cell is neither a number nor missing."""
-        if self._is_text_column(column):
-            return f"({self._number(column)} IS NULL AND NOT {is_absent(quote(column))})"
-        return "false" if is_numeric(self._types[column]) else f"({quote(column)} IS NOT NULL)"
+        if is_numeric(self._types[column]):
+            return f"CASE WHEN NOT isnan({cell}::DOUBLE) THEN {cell}::DOUBLE END", "false"
+        return "NULL::DOUBLE", f"({cell} IS NOT NULL)"
 
     def _order(self, column: str) -> str:
         """Return the SQL of a column as numbers that rows are put in order by."""
@@ -532,9 +496,8 @@ def _explain(error: str, name: str) -> str:
     cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
     if line and cells:
         found = "1 cell" if cells[2] == "1" else f"{cells[2]} cells"
-        return (
-            f"line {line[1]} of {name} has {found}, but the first line has {cells[1]}; check for a stray separator"
-        )
+        where = f"line {line[1]} of {name} has {found}, but the first line has {cells[1]}"
+        return f"{where}; check for a stray separator"
     if line and "not utf-8" in error:
         remedy = "convert it by: iconv -f cp1252 -t utf-8, or use encoding='cp1252'"
         return f"line {line[1]} of {name} is not UTF-8; {remedy}"
@@ -587,12 +550,10 @@ def _parse(words: Sequence[str], form: Form) -> dict[str, float]:
     """Return the numbers in cells of text, by cell; cells that are not numbers are left out."""
     import duckdb
 
-    query = f"SELECT c, {number('c', form)} AS x FROM (SELECT unnest(?::VARCHAR[]) AS c)"
+    query = select_numbers({"word": "word"}, "word", "(SELECT unnest(?::VARCHAR[]) AS word)", form)
     with duckdb.connect() as connection:
         found = connection.execute(query, [words]).fetchall()
-    return {
-        word: np.nan if x is None else x for word, x in found if x is not None or word.strip().lower() in ABSENT
-    }
+    return {word: np.nan if value is None else value for word, value, bad in found if not bad}
 
 
 def _is_word(cell: object) -> bool:
