@@ -25,7 +25,7 @@ from truearm.evidence.shares import (
     share_term,
 )
 from truearm.evidence.targets import Query
-from truearm.evidence.units import by_unit
+from truearm.evidence.units import Reduction, by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.report.words import notes
 
@@ -298,7 +298,7 @@ def test_within_a_tolerance_is_told_in_points():
 
 def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():
     values, units = np.array([1.0, 5.0, 1.0, 1.0, 5.0, 9.0, 2.0]), np.array([1, 1, 2, 2, 2, 3, 4])
-    upper, lower = (by_unit(values, units, middle=middle)[0] for middle in ("upper", "lower"))
+    upper, lower = (by_unit(values, units, Reduction(middle)) for middle in ("upper", "lower"))
     assert (upper >= 4).tolist() == [True, False, True, False]
     assert (lower <= 4).tolist() == [True, True, False, True]
     frame = {

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from truearm import analyze
-from truearm.claims import alarms
-from truearm.data.columns import Columns
-from truearm.data.tables import load
 from truearm.errors import InvalidArgument
 from truearm.evidence import units
-from truearm.evidence.units import Suspect, by_unit, looks_like_unit, unit_p_value
+from truearm.evidence.units import by_unit, unit_p_value
 
 REPLICATIONS, DELTA = 200, 0.05
 MOST = int(binom.ppf(0.999, REPLICATIONS, DELTA))  # 21 wrong answers: a right program fails once in a thousand
@@ -66,20 +63,6 @@ def test_one_process_per_arm_is_refused_with_the_reason(tmp_path):
         analyze(file, goal="min")
 
 
-def median_at_its_worst(readings):
-    """Return the median if missing readings cannot move it, by trying both ends."""
-    ends = []
-    for end in (-math.inf, math.inf):
-        low, high = (sorted(end if math.isnan(x) else x for x in readings)[i] for i in middle(readings))
-        known = math.isfinite(low) == math.isfinite(high)  # between a value and a time-out nobody knows the middle
-        ends.append(low if low == high else low / 2 + high / 2 if known else math.nan)
-    return ends[0] if ends[0] == ends[1] else math.nan
-
-
-def middle(readings):
-    return (len(readings) - 1) // 2, len(readings) // 2
-
-
 readings = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]), st.floats())
 
 
@@ -94,15 +77,25 @@ def test_a_unit_whose_median_may_be_a_time_out_is_missing_not_slow():
     assert found.best is None
 
 
+def median_at_its_worst(readings):
+    """Return the median if missing readings cannot move it, by trying both ends."""
+    ends = []
+    for end in (-math.inf, math.inf):
+        ordered = sorted(end if math.isnan(x) else x for x in readings)
+        low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        is_known = math.isfinite(low) == math.isfinite(high)  # between a value and a time-out it is not
+        ends.append(low if low == high else low / 2 + high / 2 if is_known else math.nan)
+    return ends[0] if ends[0] == ends[1] else math.nan
+
+
 @given(st.lists(st.tuples(readings, st.integers(-2, 3)), max_size=30), st.sampled_from(["int", "str", "wide"]))
 def test_units_against_a_naive_twin(rows, kind):
     groups: dict[int, list[float]] = {}
     for value, unit in rows:
         groups.setdefault(unit, []).append(value)
     labels = np.array([unit for _, unit in rows], dtype=np.int64) * (10**9 if kind == "wide" else 1)
-    found, sizes = by_unit(np.array([value for value, _ in rows]), labels.astype(str) if kind == "str" else labels)
+    found = by_unit(np.array([value for value, _ in rows]), labels.astype(str) if kind == "str" else labels)
     np.testing.assert_array_equal(found, [median_at_its_worst(group) for group in groups.values()])
-    assert sizes.tolist() == [len(group) for group in groups.values()]
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.integers(0, 10**6), st.integers(0, 3))
@@ -111,7 +104,7 @@ def test_a_missing_reading_never_makes_a_unit_better_or_worse(units_, seed, lost
     values, labels = rng.integers(0, 4, len(units_)).astype(float), np.array(units_)
     holed = values.copy()
     holed[rng.integers(0, values.size, lost)] = np.nan
-    whole, worst = by_unit(values, labels)[0], by_unit(holed, labels)[0]
+    whole, worst = by_unit(values, labels), by_unit(holed, labels)
     assert ((whole == worst) | np.isnan(worst)).all()
 
 
@@ -178,45 +171,31 @@ def test_of_many_rows_few_are_looked_at_and_they_suffice(monkeypatch):
         assert unit_p_value(rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) > 0.01
 
 
-@pytest.mark.parametrize(
-    "name", ["user", "User ID", "userId", "PID", "process_id", "run", "Day", "session_no", "items"]
-)
-def test_names_of_units(name):
-    assert looks_like_unit(name)
+USERS = np.repeat(np.arange(40), 5)
+NOISE = np.random.default_rng(15).normal(size=(2, 200))
+ARMS = np.where(USERS < 20, "A", "B")
+UNDECLARED = {  # columns besides the arm and the readings, the readings, the alarms
+    "clustered": ({"user_id": USERS, "x": USERS}, NOISE[0][USERS], [("clusters", "user_id")]),
+    "one unit per arm": ({"pid": np.where(USERS < 20, 7, 8)}, NOISE[0], [("confounded", "pid")]),
+    "one unit for all": ({"host": [3] * 200}, NOISE[0], []),
+    "one row per unit": ({"session_no": np.arange(200)}, NOISE[0], []),
+    "harmless": ({"user": np.arange(200) * 7 % 30, "Day": np.arange(200) * 3 % 7}, NOISE[1], []),
+    **{
+        name: ({name: USERS}, NOISE[0][USERS], [("clusters", name)])
+        for name in ("User ID", "userId", "PID", "items")
+    },
+}
 
 
-def test_an_arm_that_is_one_unit_cannot_be_told_from_it():
-    arms = np.repeat([0, 1], 5)
-    assert Suspect("host", np.arange(10.0), arms, arms + 3).confounded
-    assert not Suspect("host", np.arange(10.0), arms, np.zeros(10, dtype=int)).confounded  # all on one host
-    assert not Suspect("host", np.arange(10.0), arms, np.arange(10)).confounded
-    assert not Suspect("host", np.arange(2.0), np.arange(2), np.arange(2)).confounded  # one reading each
-    assert not Suspect("host", np.arange(5.0), np.zeros(5, dtype=int), np.zeros(5, dtype=int)).confounded
-
-
-def test_a_frame_whose_units_nobody_declared_raises_the_alarm():
-    rng = np.random.default_rng(15)
-    user = np.repeat(np.arange(40), 5)
-    rows = {"arm": np.where(user < 20, "A", "B"), "user_id": user, "ms": rng.normal(size=40)[user], "x": user}
-    [suspect] = load(rows, Columns("arm", "ms")).suspects
-    assert (suspect.column, suspect.confounded) == ("user_id", False)
-    assert suspect.p_value(0.0005) <= 0.0005
-    [alarm] = alarms.clusters([suspect])
-    assert (alarm.kind, alarm.detail) == ("clusters", "user_id")
+@pytest.mark.parametrize("case", UNDECLARED)
+def test_undeclared_units_raise_the_alarm_if_they_matter(case):
+    columns, values, expected = UNDECLARED[case]
+    rows = {"arm": ARMS, "ms": values, **columns}
     found = analyze(rows, arm="arm", value="ms")
+    assert [(doubt.kind, doubt.detail) for doubt in found.doubts] == expected
+    if not expected:
+        return
     assert (found.status.value, found.best, found.excluded) == ("doubtful", None, {})
-    assert "unit='user_id'" in str(found)
-    assert load(rows, Columns("arm", "ms", "user_id")).suspects == ()
-
-
-def test_one_unit_per_arm_raises_the_alarm_though_no_test_can():
-    rows = {"arm": ["A"] * 5 + ["B"] * 5, "pid": [7] * 5 + [8] * 5, "ms": [float(i) for i in range(10)]}
-    [alarm] = alarms.clusters(load(rows, Columns("arm", "ms")).suspects)
-    assert (alarm.kind, alarm.detail) == ("confounded", "pid")
-
-
-def test_two_columns_share_the_false_alarms_and_harmless_ones_say_nothing():
-    rng = np.random.default_rng(16)
-    names = {"arm": ["A"] * 300, "user": rng.integers(0, 30, 300), "day": rng.integers(0, 7, 300)}
-    found = load({**names, "ms": rng.normal(size=300)}, Columns("arm", "ms")).suspects
-    assert ([suspect.column for suspect in found], alarms.clusters(found)) == (["user", "day"], ())
+    if case == "clustered":
+        assert "unit='user_id'" in str(found)
+        assert not analyze(rows, arm="arm", value="ms", unit="user_id").doubts

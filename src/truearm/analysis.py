@@ -7,7 +7,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -40,13 +40,14 @@ from truearm.problem import (
     check_design,
     check_names,
     fix_options,
+    refuse,
 )
 
 Floats = NDArray[np.float64]
 
-_MANY = 1 << 20  # readings; from here on threads sort faster than one
-_MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute
-_MOST = 1e12  # readings; what would take more of them is never going to be decided
+_PARALLEL_READINGS = 1 << 20  # readings; from here on threads sort faster than one
+_MAX_PAIRED_ARMS = 1000  # arms; half a million pairs are searched in a minute
+_MAX_FORECAST = 1e12  # readings; what would take more of them is never going to be decided
 
 
 class AnalyzeOptions(ProblemOptions, total=False):
@@ -94,7 +95,7 @@ def analyze(
         "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
     round
         The column of what arms were measured in side by side (item, person, day), or "rows" if that is each row of
-        a wide frame: arms are then compared by who wins more than half of the rounds (docs/rounds.md).
+        a wide frame: arms are then compared by which wins more than half of the rounds (docs/rounds.md).
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
@@ -124,33 +125,36 @@ def analyze(
     ('certified', 'A', 0.435)
     """
     check_names(options, AnalyzeOptions.__annotations__)
-    form, asked_of = _split(options)
+    form = {name: value for name, value in options.items() if name not in ProblemOptions.__annotations__}
+    asked_of = cast("ProblemOptions", {name: value for name, value in options.items() if name not in form})
     if of is not None:
         asked_of["items"] = of
+    _check_design(design, dependent_arms=asked_of.get("dependent_arms", False))
     at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
-    _check_together(design, dependent_arms=asked_of.get("dependent_arms", False))
-    if round is not None:
-        _check_target(round, quantile=asked_of.get("quantile"), at_least=at_least, at_most=at_most)
-    reduction = Reduction.of(at_least=at_least, at_most=at_most)
-    data = load(frame, Columns(arm, value, unit, order, round), reduction, Form.of(**form), query)
-    tapes = _check_tapes(_tapes(data))
+    targets = {"quantile": asked_of.get("quantile"), "at_least": at_least, "at_most": at_most}
+    for name, given in targets.items():
+        if round is not None and given is not None and (name, given) != ("quantile", 0.5):
+            msg = f"round={round!r} compares which arm wins side by side, and {name}={given!r} each arm by "
+            raise InvalidArgument(f"{msg}itself; remove {name}, or round", name, given)
+    columns = Columns(arm, value, unit, order, round)
+    data = load(frame, columns, Reduction.of(at_least=at_least, at_most=at_most), Form.of(**form), query)
+    tapes = _tapes(data)
     problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
-    if asked_of.get("contamination") is not None and problem.is_blind:  # an export of a blind race may be
-        msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
-        raise InvalidArgument(msg, "contamination", "blind")
-    _check_scores(problem, tapes)
-    asked = _describe_request(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an export of a blind race may be
+    msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
+    refuse(is_blind, msg, "contamination", "blind")
+    if problem.score_range is not None:
+        _check_scores(problem, tapes)
+    asked = _Asked(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
     found = _analyze(problem, data, design, asked)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
 
 def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
     """Raise at the first score outside of the range."""
-    if problem.score_range is None:
-        return
-    if problem.items is not None and problem.items < (size := max(tape.size for tape in tapes.values())):
-        msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
-        raise InvalidArgument(msg, "of", problem.items)
+    size = max(tape.size for tape in tapes.values())
+    msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
+    refuse(problem.items is not None and problem.items < size, msg, "of", problem.items)
     for arm, tape in tapes.items():
         for item, score in enumerate(np.asarray(tape, dtype=np.float64).tolist(), 1):
             problem.check_score(score, arm, item)
@@ -158,25 +162,19 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
 
 def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
     """Return the options of the problem; an export of a race brings its own, unless others are given."""
-    own = dict(data.options)
-    targets = {"quantile", "at_least", "at_most"}
+    own, targets = dict(data.options), {"quantile", "at_least", "at_most"}
     if not targets.isdisjoint(asked):
-        own = {
-            name: value
-            for name, value in own.items()
-            if name not in (*targets, "rounds", "goal", "score_range", "items")
-        }
+        dropped = {*targets, "rounds", "goal", "score_range", "items"}
+        own = {name: value for name, value in own.items() if name not in dropped}
     rounds = round is not None or bool(own.pop("rounds", False))
     if getattr(own.get("contamination"), "blind", False) and not rounds:
         del own["contamination"]
     options = {**own, **asked}
-    if options.get("score_range") is not None:
+    has_range = options.get("score_range") is not None
+    if has_range:
         options.setdefault("contamination", 0.0)  # the claim is about the scores as given
-    elif "score_range" in own:
-        msg = (
-            "score_range is missing: not all scores are between 0 and 1; give the lowest and the highest possible"
-        )
-        raise InvalidArgument(msg, "score_range")
+    msg = "score_range is missing: not all scores are between 0 and 1; give the lowest and the highest possible"
+    refuse(not has_range and "score_range" in own, msg, "score_range")
     return fix_options(cast("ProblemOptions", options), rounds=rounds)
 
 
@@ -190,7 +188,7 @@ def _analyze(
     """
     while True:
         notes = None if data.counter is None else _Notes(set(), set())
-        found = _judge(problem, data, design, asked, told=doubts, notes=notes)
+        found = _judge(problem, data, design, asked, known_alarms=doubts, notes=notes)
         if data.counter is None or notes is None or not data.counter.refine(*notes):
             return found
 
@@ -204,7 +202,7 @@ class _Notes(NamedTuple):
     """Because a figure beside the decision does."""
 
 
-def repeated(
+def repeat_analysis(
     certificate: Certificate, collected: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
     """Return the analysis that a certificate is from, made again from the readings.
@@ -212,76 +210,42 @@ def repeated(
     Parameters
     ----------
     units, doubts
-        What was told of the rows, where only their readings are at hand.
+        What is known about the rows, where only their readings are at hand.
     """
     options = {} if certificate.origin is None else dict(certificate.origin.options)
-    asked = _read_request(certificate, options)
-    _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
-    _check_tapes(_tapes(collected))
-    if options["ordered"] and collected.counts is not None:
+    kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
+    wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
+    if wrong or options["method"] not in ("holm", "fdr"):  # a certificate is untrusted input
+        msg = f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}"
+        raise InvalidArgument(msg)
+    ordered = options.pop("ordered")
+    asked = _Asked(**options).check(certificate.problem, certificate.design)
+    _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
+    _tapes(collected)
+    if ordered and collected.counts is not None:
         msg = "a table of counts does not say in what order readings were taken, but ordered is true"
         raise InvalidArgument(msg)
-    known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
+    known = collected._replace(ordered=collected.ordered or ordered, units=collected.units or units)
     return _analyze(certificate.problem, known, certificate.design, asked, doubts)
 
 
-def _read_request(certificate: Certificate, options: Mapping[str, object]) -> "_Asked":
-    """Read what was asked from a certificate, which is untrusted input."""
-    kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
-    wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
-    if wrong or options["method"] not in ("holm", "fdr"):
-        msg = f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}"
-        raise InvalidArgument(msg)
-    control = options["control"]
-    return _describe_request(
-        certificate.problem,
-        certificate.design,
-        pairs=bool(options["pairs"]),
-        control=control if isinstance(control, str) else None,
-        fdr=options["method"] == "fdr",
-        tiers=bool(options["tiers"]),
-    )
-
-
-def _split(options: "AnalyzeOptions") -> tuple[dict[str, Any], ProblemOptions]:
-    """Return how a file is written, and the options of the problem."""
-    form = {name: value for name, value in options.items() if name not in ProblemOptions.__annotations__}
-    return form, cast("ProblemOptions", {name: value for name, value in options.items() if name not in form})
-
-
-def _check_together(design: str, *, dependent_arms: bool) -> None:
+def _check_design(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
-        instead = "use design='sequential' for dependent_arms=True"
-        msg = f"design='fixed' needs independent arms; {instead}"
+        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
 
 
-def _check_target(column: str, **others: float | None) -> None:
-    """Raise if another target than wins was asked for."""
-    for name, value in others.items():
-        if value is not None and (name, value) != ("quantile", 0.5):
-            msg = (
-                f"round={column!r} compares who wins side by side, and {name}={value!r} something of each arm by "
-                f"itself; leave out {name}, or round"
-            )
-            raise InvalidArgument(msg)
-
-
-def _tapes(collected: Dataset, asked: set[int] | None = None) -> Mapping[str, Floats | Counted]:
-    """Return what stands for the readings of each arm."""
-    if collected.counts is None:
-        return collected.tapes
-    found = collected.counts.arms(asked)
-    return {arm: found[arm] for arm in sorted(found)}  # shards come in any order
-
-
-def _check_tapes(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counted]:
+def _tapes(collected: Dataset, notes: set[int] | None = None) -> dict[str, Floats | Counted]:
+    """Return what stands for the readings of each arm, which are at least one."""
+    tapes: dict[str, Floats | Counted] = dict(collected.tapes)
+    if collected.counts is not None:
+        tapes = dict(sorted(collected.counts.arms(notes).items()))  # shards come in any order
     check_arms(tapes)
     for name, tape in tapes.items():
         if not tape.size:
-            msg = f"arm {name!r} has no readings; leave it out, or check that its column holds numbers"
+            msg = f"arm {name!r} has no readings; remove it, or check that its column holds numbers"
             raise InvalidArgument(msg)
-    return dict(tapes)
+    return tapes
 
 
 def _sort_samples(
@@ -299,7 +263,7 @@ def _sort_samples(
             return count_successes(tape, problem)
         return start_sample(problem, "").extend(orient(tape, problem, ""))
 
-    if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
+    if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _PARALLEL_READINGS:
         return tuple(map(sample, tapes)), partial(digest, problem, tapes)
     pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib release the interpreter lock
     *first, last = tapes
@@ -318,27 +282,21 @@ class _Asked(NamedTuple):
     method: Method
     tiers: bool
 
-
-def _describe_request(
-    problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
-) -> _Asked:
-    """Refuse what has no answer, or no end, before any work is done."""
-    wide = {"pairs": pairs, "tiers": tiers, "rounds": problem.rounds}
-    if len(problem.arms) > _MOST_PAIRED and any(wide.values()):
-        msg = (
-            f"{next(name for name, asked in wide.items() if asked)} compares every arm with every other, and that "
-            f"ends with {_MOST_PAIRED:,} arms; there are {len(problem.arms):,}: leave some out, or ask without it"
-        )
-        raise InvalidArgument(msg)
-    if control is not None or tiers:
-        check_ordered(problem, "tiers" if control is None else "control")
-    if control is not None:
-        check_control(control, problem.arms)
-        check_method(problem, "fdr" if fdr else "holm", design)
-    elif fdr:
-        msg = "fdr=True needs the arm to compare with; add control='NAME'"
-        raise InvalidArgument(msg, "fdr")
-    return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
+    def check(self, problem: Problem, design: Design) -> "_Asked":
+        """Refuse what has no answer, or no end, before any work is done."""
+        wide = {"pairs": self.pairs, "tiers": self.tiers, "rounds": problem.rounds}
+        for name in (name for name, is_asked in wide.items() if is_asked):
+            msg = f"{name} compares every arm with every other, and that ends with {_MAX_PAIRED_ARMS:,} arms"
+            msg = f"{msg}; there are {len(problem.arms):,}: remove some, or ask without it"
+            refuse(len(problem.arms) > _MAX_PAIRED_ARMS, msg, name)
+        if self.control is not None or self.tiers:
+            check_ordered(problem, "tiers" if self.control is None else "control")
+        if self.control is not None:
+            check_control(self.control, problem.arms)
+            check_method(problem, self.method, design)
+        elif self.method == "fdr":
+            raise InvalidArgument("fdr=True needs the arm to compare with; add control='NAME'", "fdr")
+        return self
 
 
 def _judge(
@@ -347,19 +305,24 @@ def _judge(
     design: Design,
     asked: _Asked,
     *,
-    told: Sequence[Alarm] = (),
+    known_alarms: Sequence[Alarm] = (),
     notes: _Notes | None = None,
 ) -> Analysis:
     tapes = _tapes(collected, None if notes is None else notes.needed)
-    samples, mark = _sort_samples(problem, tapes)
+    samples, find_digest = _sort_samples(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
-    known = {pair: value for i in accusers for pair, value in _against_all(judge.after(leader=i), ranking)}
+    known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if j != i}
     claims = _rejections(judge, ranking, known)
     noticed, alone = _dependence(problem, collected), len(problem.arms) == 1  # of one arm it is only noted
-    doubts = (*told, *alarms.clusters(collected.suspects), *(() if alone else noticed), *alarms.doubts(judge))
+    doubts = (
+        *known_alarms,
+        *alarms.clusters(collected.suspects),
+        *(() if alone else noticed),
+        *alarms.doubts(judge),
+    )
     verdict = Verdict.doubtful(doubts, problem.arms, design) if doubts else _verdict(judge, claims)
     if asked.control is not None and not doubts:
         verdict = replace(verdict, control=control_claims(judge, asked.control, asked.method))
@@ -368,21 +331,14 @@ def _judge(
     if notes is not None:
         for i in range(len(problem.arms)):
             judge.intervals(i, problem.declared)  # notes where its interval ends
-    judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
-    result = certify(
-        problem,
-        tapes,
-        verdict,
-        samples=judge.samples,
-        mark="",
-        noticed=noticed if alone else (),
-        origin=origin,
-    )
-    result = replace(result, certificate=replace(result.certificate, digest=mark()))
+    judge = _note_in(judge, None if notes is None else notes.wanted)
+    seen = noticed if alone else ()
+    result = certify(problem, tapes, verdict, samples=judge.samples, mark="", noticed=seen, origin=origin)
+    result = replace(result, certificate=replace(result.certificate, digest=find_digest()))
     if collected.ordered:
         result = check_support(result, collected.tapes)
     doubtful = result.status is Status.DOUBTFUL
-    judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
+    judge = _note_in(judge, None)  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
@@ -408,25 +364,16 @@ def _judge(
     )
 
 
-def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample, ...]:
-    """Return samples of counts that note elsewhere what should be looked at more closely."""
-    return tuple(sample.note_in(notes) for sample in samples)
+def _note_in(judge: Judge, notes: set[int] | None) -> Judge:
+    """Return a judge that notes there which buckets should be looked at more closely."""
+    return judge.after(tuple(sample.note_in(notes) for sample in judge.samples))
 
 
 def _dependence(problem: Problem, collected: Dataset) -> tuple[Alarm, ...]:
     """Return which arms' rows depend on when they were taken, where that is known (evidence T12)."""
     if collected.counts is not None or not collected.ordered:
         return ()
-    known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))
-    tapes = [Serial(i).extend(tape) for i, tape in enumerate(known)]
-    return alarms.dependence(problem, tapes)
-
-
-def _against_all(judge: Judge, ranking: Sequence[int]) -> Iterator[tuple[tuple[int, int], float]]:
-    """Give the evidence of the leader against each other arm."""
-    others = [i for i in ranking if i != judge.leader]
-    for i in others:
-        yield (judge.leader, i), judge.against(i).log_value
+    return alarms.dependence(problem, [Serial(i).extend(tape) for i, tape in enumerate(collected.tapes.values())])
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
@@ -482,25 +429,23 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
     candidates = tuple(problem.arms[i] for i in alive)
     best = problem.arms[judge.leader]
 
-    def ended(status: Status, best: str | None = None, more: tuple[Claim, ...] = ()) -> Verdict:
+    def end(status: Status, best: str | None = None, more: tuple[Claim, ...] = ()) -> Verdict:
         grounds: dict[str, Any] = {"rule": judge.rule, "claims": claims + more, "design": judge.design}
         return Verdict(status=status, candidates=candidates, best=best, **grounds)
 
     if len(alive) == 1:
-        return ended(Status.strict(problem), best)
+        return end(Status.strict(problem), best)
     if not judge.is_hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
-        return ended(Status.TOLERABLE, best, more)
+        return end(Status.TOLERABLE, best, more)
     if judge.is_futile(alive):
-        return ended(Status.INDISTINGUISHABLE)
-    return ended(Status.EXHAUSTED)
+        return end(Status.INDISTINGUISHABLE)
+    return end(Status.EXHAUSTED)
 
 
 def _tolerable(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
     claims = []
-    for judged in alive:
-        if judged == judge.leader:
-            continue
+    for judged in (i for i in alive if i != judge.leader):
         found = judge.within(judged).log_value
         if found < judge.log_threshold:
             return ()
@@ -525,7 +470,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
             log_evidence >= judge.log_strict,
         )
 
-    return tuple(contest(*arms_met) for arms_met in known)
+    return tuple(contest(better, worse) for better, worse in known)
 
 
 def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
@@ -536,9 +481,7 @@ def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
     if result.best is not None:
         return {}
     more: dict[str, int] = {}
-    for rival in _left(judge, result):
-        if rival == judge.leader:
-            continue
+    for rival in _rivals(judge, result):
         times = _times(judge, rival)
         if times is None:
             return None
@@ -548,10 +491,10 @@ def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
     return more
 
 
-def _left(judge: Judge, result: Result) -> list[int]:
-    """Return the arms that no claim rejects, in the order of the result."""
-    places = {arm: i for i, arm in enumerate(judge.problem.arms)}
-    return [places[arm] for arm in result.candidates if arm not in result.certificate.rejected]
+def _rivals(judge: Judge, result: Result) -> list[int]:
+    """Return the arms besides the leader that no claim rejects, in the order of the result."""
+    left = [arm for arm in result.candidates if arm not in result.certificate.rejected]
+    return [i for i in map(judge.problem.arms.index, left) if i != judge.leader]
 
 
 def _times(judge: Judge, rival: int) -> float | None:
@@ -566,11 +509,10 @@ def _times(judge: Judge, rival: int) -> float | None:
     high = math.log(2)
     while short(high):
         high += math.log(2)
-        if math.exp(high) * size > _MOST:
+        if math.exp(high) * size > _MAX_FORECAST:
             return None
-    return math.exp(
-        bracket(short, high - math.log(2), high, accuracy=math.log(1.01))[1]
-    )  # an estimate: two digits
+    _, log_times = bracket(short, high - math.log(2), high, accuracy=math.log(1.01))  # an estimate: two digits
+    return math.exp(log_times)
 
 
 def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
@@ -585,5 +527,5 @@ def _few(judge: Judge, result: Result) -> dict[str, int]:
     """Return which arms left have so few readings that no values of theirs could decide."""
     if judge.is_hopeless:
         return {}
-    short = (i for i in _left(judge, result) if i != judge.leader and judge.ceiling(i) < judge.log_threshold)
+    short = (i for i in _rivals(judge, result) if judge.ceiling(i) < judge.log_threshold)
     return {judge.problem.arms[i]: judge.samples[i].n for i in short}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from truearm import policies
-from truearm.analysis import repeated
+from truearm.analysis import repeat_analysis
 from truearm.claims.certificate import Alarm, Certificate, Readings, digest
 from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
@@ -162,7 +162,7 @@ def _read(certificate: Certificate, source: Source) -> tuple[Readings, Dataset |
         is_aligned = certificate.is_analysis and problem.rounds and source.counts is None
         table = source.align() if is_aligned else source
         if table.counter is not None and certificate.is_analysis:
-            repeated(certificate, table)  # counts become as fine as the decision needs
+            repeat_analysis(certificate, table)  # counts become as fine as the decision needs
         tapes = table.tapes if table.counts is None else table.counts.arms()
     else:
         tapes = _columns(source, rounds=problem.rounds) if certificate.is_analysis else source
@@ -257,7 +257,7 @@ def _analyze_again(
     arms = certificate.problem.arms
     if table is not None and table.counts is None:
         table = table._replace(tapes={arm: table.tapes[arm] for arm in arms})
-        return repeated(certificate, table), ()
+        return repeat_analysis(certificate, table), ()
     if table is None:
         table = Dataset({arm: np.asarray(tapes[arm], dtype=np.float64) for arm in arms})
     units: Units | None = from_plain(Units | None, given.get("units"), "units")
@@ -269,7 +269,7 @@ def _analyze_again(
     trust = [f"a doubt about the rows{column}; give their table" for column in columns]
     if units is not None:
         trust.insert(0, f"one reading per {units.name!r}; give the table of rows")
-    return repeated(certificate, table, units=units, doubts=doubts), tuple(trust)
+    return repeat_analysis(certificate, table, units=units, doubts=doubts), tuple(trust)
 
 
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:

@@ -14,76 +14,62 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
-from reading import tapes
+from reading import tapes, write
 
 import truearm as ta
 from entry import truearm
 from truearm.errors import InvalidArgument
 
 ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
-EXPECTED = {"B": [3.0, 5.25], "A": [None, 2.5]}
 
 
-def write(path, rows):
-    """Write rows in the format that the ending names."""
-    frame, ending = pa.table(rows).to_pandas(), path.name.partition(".")[2]
-    text = frame.to_csv(index=False, sep="\t" if ending == "tsv" else ",").encode()
-    if ending in ("csv", "tsv"):
-        path.write_bytes(text)
-    elif ending == "csv.gz":
-        path.write_bytes(gzip.compress(text))
-    elif ending in ("csv.zst", "jsonl.zst"):
-        packed = pa.compress(text if ending == "csv.zst" else lines(rows), codec="zstd", asbytes=True)
-        path.write_bytes(packed)
-    elif ending == "parquet":
-        parquet.write_table(pa.table(rows), path)
-    elif ending == "jsonl":
-        path.write_bytes(lines(rows))
-    elif ending == "jsonl.gz":
-        path.write_bytes(gzip.compress(lines(rows)))
-    elif ending == "json":
-        path.write_text(json.dumps(pa.table(rows).to_pylist()))
-    elif ending == "json.gz":
-        path.write_bytes(gzip.compress(json.dumps(pa.table(rows).to_pylist()).encode()))
-    elif ending == "arrow":
-        feather.write_feather(pa.table(rows), str(path))
-    else:
-        frame.to_excel(path, index=False)
-    return path
-
-
-def lines(rows):
-    return "".join(json.dumps(row) + "\n" for row in pa.table(rows).to_pylist()).encode()
-
-
-FORMATS = ["csv", "tsv", "csv.gz", "csv.zst", "parquet", "jsonl", "jsonl.gz", "jsonl.zst", "json", "json.gz"]
-FORMATS += ["arrow", "xlsx"]
-
-
-@pytest.mark.parametrize("ending", FORMATS)
-def test_every_format_gives_the_same_readings(tmp_path, ending):
-    path = write(tmp_path / f"a.{ending}", ROWS)
-    found = tapes(path, "site", "ms")
-    assert found == EXPECTED
-    assert list(found) == ["B", "A"]  # by first row
-    with pytest.raises(InvalidArgument, match="value='mss' is not a column; did you mean 'ms'"):
-        tapes(path, "site", "mss")
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "xlsx", "parquet", "json"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "xlsx", "json"])
 def test_a_cell_that_is_not_a_number_is_named_or_missing(tmp_path, ending):
-    path = write(tmp_path / f"a.{ending}", ROWS)
-    with pytest.raises(InvalidArgument, match="row 1 of column 'other' must be a number, but got 'x'"):
-        tapes(path, "site", "other")
-    rows = {"site": ["A", "B", "A", "B"], "ms": ["1.5", "oops", "2.5", "4"]}
-    path = write(tmp_path / f"b.{ending}", rows)
-    if ending == "parquet":  # text is text there
-        return
-    with pytest.raises(InvalidArgument, match="row 2 of column 'ms' must be a number, but got 'oops'"):
+    cells = ["1.5", "oops", "2.5", "4"] + ["3"] * (50_000 if ending == "csv" else 0)
+    cells[-1 if ending == "csv" else 1] = "oops"
+    path = write(tmp_path / f"b.{ending}", {"site": ["A", "B"] * (len(cells) // 2), "ms": cells})
+    with pytest.raises(InvalidArgument, match=r"row 2 of column 'ms' must be a number, but got 'oops'"):
         tapes(path, "site", "ms")
     found = ta.analyze(path, arm="site", value="ms", unreadable="missing")
-    assert found.missing == {"A": 0, "B": 1}
-    assert "In ms, 1 cell is not a number and counted as missing." in found.notes
+    n = cells.count("oops")
+    assert found.missing == {"A": 0, "B": n}
+    assert any(note.startswith(f"In ms, {n} cell") for note in found.notes)
+
+
+NAMES = {  # names of columns, the columns asked for, what is wrong with them
+    "twice": ("s,A,A", (None, None), "2 columns are named 'A'"),
+    "twice, asked for": ("s,A,A", ("s", "A"), "2 columns are named 'A'"),
+    "twice, not asked for": ("s,A,x,x", ("s", "A"), ""),
+    "case": ("s,A,a", ("s", "a"), "columns 'A' and 'a' differ only in case"),
+    "as if renamed": ("A,A_1,a_2_1", ("A", "A_1"), ""),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "xlsx", "jsonl"])
+def test_names_of_columns_are_never_changed(tmp_path, ending, case):
+    header, asked, message = NAMES[case]
+    names, path = header.split(","), tmp_path / f"d.{ending}"
+    if (ending, case) in {("xlsx", "case"), ("arrow", "twice, not asked for")} or (
+        ending == "jsonl" and "twice" in case
+    ):
+        pytest.skip("Excel tells case apart; an Arrow file is read whole; JSON has no two keys of one name")
+    rows = [["x", 1.0, 3.0, 4.0], ["y", 2.0, 5.0, 6.0]]
+    cells = [[row[i] for row in rows] for i in range(len(names))]
+    if ending == "csv":
+        path.write_text("\n".join(",".join(map(str, row[: len(names)])) for row in [names, *rows]))
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps(dict(zip(names, row, strict=False))) + "\n" for row in rows))
+    elif ending == "xlsx":
+        pd.DataFrame(dict(enumerate(cells))).to_excel(path, header=names, index=False)
+    else:
+        table = pa.table(cells, names=names)
+        parquet.write_table(table, path) if ending == "parquet" else feather.write_feather(table, str(path))
+    if not message:
+        assert tapes(path, *asked) == {"x": [1.0], "y": [2.0]}
+        return
+    with pytest.raises(InvalidArgument, match=message):
+        tapes(path, *asked)
 
 
 def test_unreadable_cells_are_counted_on_the_command_line(tmp_path):
@@ -95,14 +81,6 @@ def test_unreadable_cells_are_counted_on_the_command_line(tmp_path):
     assert "strip" not in ended.stderr  # 306 would be another number
     ended = truearm("analyze", *columns, "--unreadable", "missing")
     assert "30 cells are not a number and counted as missing" in " ".join(ended.stdout.split())
-
-
-def test_one_word_far_down_is_found(tmp_path):
-    rows = [f"A,{i}" for i in range(50_000)]
-    rows[43_210] = "A,oops"
-    (tmp_path / "a.csv").write_text("arm,x\n" + "\n".join(rows) + "\n")
-    with pytest.raises(InvalidArgument, match="row 43211 of column 'x' must be a number, but got 'oops'"):
-        tapes(tmp_path / "a.csv", "arm", "x")
 
 
 def test_the_marks_of_a_missing_number_and_infinities(tmp_path):
@@ -189,14 +167,6 @@ def test_millions_of_rows_keep_their_order(tmp_path, rows):
         np.testing.assert_array_equal(tape, values[arms == int(name)])
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "json", "jsonl"])
-def test_a_wide_file_has_one_column_per_arm(tmp_path, ending):
-    """The empty cells at the end of a shorter column are no readings."""
-    rows = {"A": [1.0, None, 2.0, None], "B": [None, 2.0, 3.0, 4.0]}
-    found = tapes(write(tmp_path / f"w.{ending}", rows))
-    assert found == {"A": [1.0, None, 2.0], "B": [None, 2.0, 3.0, 4.0]}
-
-
 @pytest.mark.parametrize("name", ["i.xlsx", "i.csv"])
 def test_a_column_without_a_name_shifts_nothing_and_is_no_arm(tmp_path, name):
     frame = pd.DataFrame({"A": [1.0, 2.0], "B": [3.0, 4.0]}, index=[70, 80])
@@ -212,53 +182,9 @@ def test_a_name_stands_for_one_file_only(tmp_path, kind, stem):
     for other in ("gZZ1", "star21", "qq"):
         write(tmp_path / f"{other}.{kind}", {**ROWS, "ms": [9.0] * 4})
     write(tmp_path / f"plain.{kind}", ROWS).rename(file)
-    assert tapes(file, "site", "ms") == EXPECTED
+    assert tapes(file, "site", "ms") == {"B": [3.0, 5.25], "A": [None, 2.5]}
     with pytest.raises(InvalidArgument, match=r"columns are 'site', 'ms', 'other'$"):
         tapes(file, "run", "ms")
-
-
-def _two(path, names):
-    table = pa.table([["x", "y"], [1.0, 2.0], ["u", "v"]], names=names)
-    if path.suffix == ".csv":
-        path.write_text(",".join(names) + "\nx,1,u\ny,2,v\n")
-    elif path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    elif path.suffix == ".arrow":
-        feather.write_feather(table, str(path))
-    elif path.suffix == ".jsonl":
-        path.write_text(json.dumps(dict(zip(names, ("1", 2, 3), strict=True))) + "\n")
-    else:
-        book = openpyxl.Workbook()
-        for row in (names, ["x", 1.0, "u"], ["y", 2.0, "v"]):
-            book.active.append(row)
-        book.save(path)
-
-
-@pytest.mark.parametrize("name", ["d.csv", "d.xlsx", "d.parquet", "d.arrow"])
-def test_two_columns_of_one_name_are_refused_if_they_are_asked_for(tmp_path, name):
-    _two(tmp_path / name, ["s", "A", "A"])
-    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
-        tapes(tmp_path / name)
-    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
-        tapes(tmp_path / name, "s", "A")
-
-
-def test_two_columns_of_one_name_do_not_matter_if_nothing_asks_for_them(tmp_path):
-    (tmp_path / "d.csv").write_text("s,A,A,x\nB,1,2,3\n")
-    assert tapes(tmp_path / "d.csv", "s", "x") == {"B": [3.0]}
-
-
-@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl"])
-def test_names_that_differ_in_case_only_are_refused_and_not_renamed(tmp_path, name):
-    _two(tmp_path / name, ["s", "A", "a"])
-    with pytest.raises(InvalidArgument, match="columns 'A' and 'a' differ only in case"):
-        tapes(tmp_path / name, "s", "a")
-
-
-@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl", "d.xlsx"])
-def test_names_that_only_look_renamed_are_read(tmp_path, name):
-    _two(tmp_path / name, ["A", "A_1", "a_2_1"])
-    assert sum(map(len, tapes(tmp_path / name, "A", "A_1").values())) >= 1
 
 
 WRONG = [
@@ -304,74 +230,6 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, name, content, message):
         tapes(tmp_path / name)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
-def test_columns_that_say_nothing_are_named(tmp_path, ending):
-    rows = {
-        "arm": ["A", None, "A", None],
-        "x": [1.0, 2.0, 3.0, 4.0],
-        "u": ["u", "v", None, "v"],
-        "t": [1, None, 2, 3],
-    }
-    path = write(tmp_path / f"a.{ending}", rows)
-    with pytest.raises(InvalidArgument, match="row 2 of column 'arm' names no arm, nor does 1 more"):
-        tapes(path, "arm", "x")
-    path = write(tmp_path / f"b.{ending}", {**rows, "arm": ["A", "B", "A", "B"]})
-    with pytest.raises(InvalidArgument, match="row 3 of column 'u' names no unit"):
-        tapes(path, "arm", "x", unit="u")
-    with pytest.raises(InvalidArgument, match="row 3 of column 'u' names no round"):
-        tapes(path, "arm", "x", round="u")
-    with pytest.raises(InvalidArgument, match="row 2 of column 't' is empty, so its place in the order"):
-        tapes(path, "arm", "x", order="t")
-    with pytest.raises(InvalidArgument, match="order='arm' is the column of the arms"):
-        tapes(path, "arm", "x", order="arm")
-    with pytest.raises(InvalidArgument, match=r"needs value='...' too"):
-        tapes(path, "arm")
-    path = write(tmp_path / f"c.{ending}", {"arm": ["A", "B"], "x": [1, 2], "word": ["p", "q"]})
-    with pytest.raises(InvalidArgument, match="order='word' must hold numbers or times"):
-        tapes(path, "arm", "x", order="word")
-
-
-UNITS = {
-    "site": ["B", "A", "B", "A", "B", "A", "B"],
-    "user": [1, 2, 1, 3, 4, 2, 1],
-    "ms": [3.0, 1.0, 5.0, 2.0, 8.0, 4.0, 4.0],
-    "at": [17, 16, 15, 14, 13, 12, 9],
-    "day": [f"2026-01-{day:02}" for day in range(7, 0, -1)],
-}
-
-
-@pytest.mark.parametrize("ending", FORMATS)
-def test_units_orders_and_rounds_in_every_format(tmp_path, ending):
-    path = write(tmp_path / f"a.{ending}", UNITS)
-    found = ta.analyze(path, arm="site", value="ms", unit="user")
-    assert {name: tape.tolist() for name, tape in found.readings.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
-    units = found.units
-    assert (units.name, units.rows, units.counts) == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2})
-    for column in ("at", "day"):
-        assert tapes(path, "site", "ms", order=column) == {"B": [4, 8, 5, 3], "A": [4, 2, 1]}
-    aligned = tapes(path, "site", "ms", round="user")
-    assert aligned == {"B": [4.0, None, None, 8.0], "A": [None, 2.5, 2.0, None]}
-    with pytest.raises(InvalidArgument, match="unit='usr' is not a column; did you mean 'user'"):
-        tapes(path, "site", "ms", unit="usr")
-
-
-def test_an_arm_with_one_unit_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("arm,x,pid\nA,1,7\nA,2,7\nB,1,8\nB,2,9\n")
-    with pytest.raises(InvalidArgument, match="arm 'A' has one unit only: its 2 readings are of a single 'pid'"):
-        tapes(tmp_path / "a.csv", "arm", "x", unit="pid")
-
-
-def test_times_of_every_kind_put_rows_in_order(tmp_path):
-    times = [pa.array([3, 2, 1], pa.timestamp(*kind)) for kind in (("us", "UTC"), ("ns",), ("ms",), ("s",))]
-    for at in (*times, pa.array([2**62 + i for i in (2, 1, 0)]), pa.array([3, 2, 1], pa.date32())):
-        parquet.write_table(pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": at}), tmp_path / "a.parquet")
-        assert tapes(tmp_path / "a.parquet", "arm", "x", order="at")["A"] == [3, 2, 1]
-    words = ["10", "9", "8.5"], ["2024-01-03T00:00:00+01:00", "2024-01-02T00:00:00Z", "2024-01-01T00:00:00Z"]
-    for cells in words:
-        (tmp_path / "a.csv").write_text("arm,x,at\n" + "".join(f"A,{i},{at}\n" for i, at in enumerate(cells)))
-        assert tapes(tmp_path / "a.csv", "arm", "x", order="at")["A"] == [2, 1, 0]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp1252", "utf-8-sig"])
@@ -541,15 +399,6 @@ def test_standard_input_is_known_by_its_beginning(tmp_path, ending):
         ended = subprocess.run(command, input=text, capture_output=True, check=False, timeout=120)
         assert ended.returncode == 2
         assert says in ended.stderr
-
-
-def test_a_wide_file_may_name_its_rounds(tmp_path):
-    (tmp_path / "a.csv").write_text("item,A,B\nq1,1,5\nq2,,6\nq3,3,7\n")
-    assert tapes(tmp_path / "a.csv", round="item") == {"A": [1.0, None, 3.0], "B": [5.0, 6.0, 7.0]}
-    (tmp_path / "a.csv").write_text("A,B\n1,5\n,6\n3,\n")
-    assert tapes(tmp_path / "a.csv", round="rows") == {"A": [1.0, None, 3.0], "B": [5.0, 6.0, None]}
-    with pytest.raises(InvalidArgument, match="round='rows' is for a wide table"):
-        tapes(tmp_path / "a.csv", "A", "B", round="rows")
 
 
 def test_a_wide_file_of_many_columns(tmp_path):

@@ -101,8 +101,8 @@ def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
     a separate unit is a plain fact.
     """
     level = FALSE_ALARM / max(1, len(suspects))
-    confounded = [Alarm("confounded", "", detail=s.column) for s in suspects if s.confounded]
-    clustered = (s for s in suspects if not s.confounded and s.p_value(level) <= level)
+    confounded = [Alarm("confounded", "", detail=s.column) for s in suspects if s.is_confounded]
+    clustered = (s for s in suspects if not s.is_confounded and s.p_value(level) <= level)
     return (*confounded, *(Alarm("clusters", "", detail=s.column) for s in clustered))
 
 

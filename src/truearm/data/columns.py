@@ -181,7 +181,7 @@ def assemble(
     if rows.groups is None or columns.group is None:
         return data._replace(tapes={name: rows.values[at] for name, at in places.items()})
     groups = rows.groups
-    tapes = {name: by_unit(rows.values[at], groups[at], **reduction._asdict())[0] for name, at in places.items()}
+    tapes = {name: by_unit(rows.values[at], groups[at], reduction) for name, at in places.items()}
     units = Units(
         columns.group,
         {name: at.size for name, at in places.items()},

@@ -333,7 +333,7 @@ def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = Tru
             raise InvalidArgument(msg, "file")
         sizes = [part.size for part in parts]
         codes = np.repeat(np.arange(len(parts)), sizes)
-        tapes[name], rows[name] = by_unit(np.concatenate(parts), codes, **reduction._asdict())[0], sum(sizes)
+        tapes[name], rows[name] = by_unit(np.concatenate(parts), codes, reduction), sum(sizes)
     counts = {name: tape.size for name, tape in tapes.items()}
     known = Units(tool.unit, rows, counts, shared=0) if tool.unit else None
     return Dataset(tapes, True, known, timed=timed, unit="s" * timed)

@@ -472,7 +472,7 @@ class Relation(Table):
             kind = next((one for one in _ORDERS if found[one][0] == found["n"][0]), kind)
             cell = casts.get(kind, cell)
         if kind.startswith("TIME") or kind == "DATE":
-            return f"epoch_ns({cell})" if kind == "TIMESTAMP_NS" else f"epoch_us({cell})"
+            return f"epoch_{'ns' if kind.endswith('_NS') else 'us'}({cell})"
         if not is_numeric(kind):
             raise _no_order(column)
         return f"{cell}::DOUBLE" if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")) else cell

@@ -12,12 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Middle = Literal["mean", "upper", "lower"]
-"""What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
 
 MAX_ROWS = 1 << 14  # of the permutation test: a thousand permutations of these take a quarter of a second
 _ROUNDING = 1 - 1e-12  # two orders of the same sum must not differ
@@ -51,8 +47,8 @@ class Suspect(NamedTuple):
     units: Codes
 
     @property
-    def confounded(self) -> bool:
-        """Whether every arm is several readings of one unit of its own, so that arm and unit are the same."""
+    def is_confounded(self) -> bool:
+        """Whether every arm is several readings of one unit that no other arm has: arm and unit are the same."""
         pairs = np.unique(np.stack((self.arms, self.units)), axis=1)
         arms = np.unique(self.arms, return_counts=True)[1]
         return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
@@ -65,7 +61,8 @@ class Suspect(NamedTuple):
 class Reduction(NamedTuple):
     """How the readings of one unit become one."""
 
-    middle: Middle = "mean"
+    middle: Literal["mean", "upper", "lower"] = "mean"
+    """What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
     limit: float | None = None
     """Of a share, what tells successes from failures: more need not be known of a unit."""
 
@@ -78,19 +75,10 @@ class Reduction(NamedTuple):
 
 
 MEDIANS = Reduction()
-"""What is done where nothing else is asked for."""
 
 
-def by_unit(
-    values: Floats,
-    units: NDArray[np.generic],
-    *,
-    middle: Middle = "mean",
-    limit: float | None = None,
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the median reading of each unit and how many readings it has, in order of first appearance.
-
-    A unit is missing (NaN) unless its median is the same whatever its missing readings would have been.
+def by_unit(values: Floats, units: NDArray[np.generic], reduction: Reduction = MEDIANS) -> Floats:
+    """Return the median reading of each unit in order of first appearance, NaN where it may be another.
 
     Parameters
     ----------
@@ -98,28 +86,41 @@ def by_unit(
         Readings, NaN where one is missing.
     units
         What each reading is of: numbers or words.
-    middle
-        What stands for a unit with an even number of readings.
-    limit
-        Of a share: a unit is missing only if its success depends on its missing readings (extensions 1.8).
 
     Notes
     -----
     Whether a large or a small reading is the worst depends on which arm is accused, so one number cannot stand
     for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
-    Half -inf and half inf have no median; such a unit is missing too.
+    Half -inf and half inf have no median; such a unit is missing too. For a share, a unit is missing only if its
+    success depends on its missing readings (extensions 1.8).
     """
+    middle, limit = reduction
     codes, total = _codes(np.asarray(units))
     ordered = values[np.lexsort((values, codes))]  # NaN comes last
     sizes = np.bincount(codes, minlength=total)
     known = sizes - np.bincount(codes[np.isnan(values)], minlength=total)
     starts = np.cumsum(sizes) - sizes
-    low = _middle(ordered, starts, sizes, known, lost=sizes - known, middle=middle)  # those missing are smallest
-    high = _middle(ordered, starts, sizes, known, lost=0, middle=middle)
+
+    def find_middle(lost: Codes | int) -> Floats:
+        """Return medians where the `lost` smallest readings are -inf and those beyond the known ones inf."""
+
+        def at(rank: Codes) -> Floats:
+            inside = np.clip(rank - lost, 0, np.maximum(known - 1, 0))
+            return np.select([rank < lost, rank - lost >= known], [-np.inf, np.inf], ordered[starts + inside])
+
+        low, high = at((sizes - 1) // 2), at(sizes // 2)
+        if middle != "mean":
+            return low if middle == "lower" else high
+        with np.errstate(invalid="ignore"):
+            mean = np.where(low == high, low, low / 2 + high / 2)
+        # between a value and an infinity, which may be a time-out, the middle is unknown (evidence T8)
+        return np.where(np.isfinite(low) == np.isfinite(high), mean, np.nan)
+
+    low, high = find_middle(sizes - known), find_middle(0)  # missing readings are smallest, or largest
     if limit is None:
-        return np.where(low == high, low, np.nan), sizes
-    clear = (low >= limit) == (high >= limit) if middle == "upper" else (low <= limit) == (high <= limit)
-    return np.where(clear, np.where(np.isfinite(low), low, high), np.nan), sizes
+        return np.where(low == high, low, np.nan)
+    is_clear = (low >= limit) == (high >= limit) if middle == "upper" else (low <= limit) == (high <= limit)
+    return np.where(is_clear, np.where(np.isfinite(low), low, high), np.nan)
 
 
 def _codes(labels: NDArray[np.generic]) -> tuple[Codes, int]:
@@ -128,24 +129,6 @@ def _codes(labels: NDArray[np.generic]) -> tuple[Codes, int]:
     place = np.empty(first.size, dtype=np.intp)
     place[np.argsort(first)] = np.arange(first.size)
     return place[codes], first.size
-
-
-def _middle(
-    ordered: Floats, starts: Codes, sizes: Codes, known: Codes, *, lost: Codes | int, middle: Middle
-) -> Floats:
-    """Return medians where the `lost` smallest readings are -inf and those beyond the known ones inf."""
-
-    def at(rank: Codes) -> Floats:
-        inside = np.clip(rank - lost, 0, np.maximum(known - 1, 0))
-        return np.select([rank < lost, rank - lost >= known], [-np.inf, np.inf], ordered[starts + inside])
-
-    low, high = at((sizes - 1) // 2), at(sizes // 2)
-    if middle != "mean":
-        return low if middle == "lower" else high
-    with np.errstate(invalid="ignore"):
-        mean = np.where(low == high, low, low / 2 + high / 2)
-    # between a value and an infinity, which may be a time-out, the middle is unknown (evidence T8)
-    return np.where(np.isfinite(low) == np.isfinite(high), mean, np.nan)
 
 
 def looks_like_unit(column: str) -> bool:
@@ -181,9 +164,6 @@ def unit_p_value(
     probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
     nothing. If there are more than `MAX_ROWS` rows, the first ones of each arm are used.
     """
-    if not 0 < level < 1:
-        msg = f"level must be between 0 and 1, but got {level!r}"
-        raise InvalidArgument(msg)
     parts = _rank_by_arm(values, units, np.zeros(len(values)) if arms is None else arms)
     if not parts:
         return 1.0
@@ -217,7 +197,7 @@ def _rank_by_arm(values: Floats, units: NDArray[np.generic], arms: NDArray[np.ge
         chosen = _first_rows(rows, group, MAX_ROWS // len(by_arm)) if order.size > MAX_ROWS else rows
         if chosen.size and group[chosen[0]] != group[chosen[-1]]:
             starts, sizes = _runs(group[chosen])
-            parts.append((_scaled_ranks(values[chosen]), starts, sizes))
+            parts.append((_center_ranks(values[chosen]), starts, sizes))
     return parts
 
 
@@ -235,7 +215,7 @@ def _runs(ordered: Codes) -> tuple[Codes, Codes]:
     return starts, np.diff(np.append(starts, ordered.size))
 
 
-def _scaled_ranks(values: Floats) -> Floats:
+def _center_ranks(values: Floats) -> Floats:
     """Return the ranks of values, ties at their mean, centered and divided by how many there are."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     middles = np.cumsum(counts) - (counts - 1) / 2
