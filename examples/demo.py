@@ -1,6 +1,6 @@
-"""A race on this machine: three ways to compress a file with what Python ships, in half a minute at most.
+"""Race three compressors of the standard library on this machine, in half a minute at most.
 
-Run it with `make demo`. The file is made here, the commands are real processes, and the answer is certified.
+Run: make demo
 """
 
 import random

