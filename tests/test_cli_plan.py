@@ -13,7 +13,7 @@ def test_a_plan_in_words_and_tables():
     assert told.startswith("About ")
     assert "pulls tell 2 arms apart at 5% contamination" in told
     assert "687 in the second" in told  # evidence section 5: G2 certified, 259.22 kl(.05, .95)
-    assert "paper's Algorithm 3: sharp, printed" in told
+    assert "Algorithm 3: sharp, printed" in told
 
 
 def test_a_plan_says_what_nobody_told_it():

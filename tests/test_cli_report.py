@@ -3,7 +3,6 @@
 import json
 import random
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -68,11 +67,7 @@ def test_completion_is_there(tmp_path):
     assert "_TRUEARM_COMPLETE" in script.stdout
 
 
-def documented_verbs():
-    return [verb for verb, module in _VERBS.items() if find_spec(f"truearm.cli.{module}")]
-
-
-@pytest.mark.parametrize("verb", documented_verbs())
+@pytest.mark.parametrize("verb", _VERBS)
 def test_every_verb_and_option_is_in_the_docs(verb):
     words = DOCS.read_text().replace("\n", " ")
     command = main.get_command(click.Context(main), verb)
@@ -82,7 +77,7 @@ def test_every_verb_and_option_is_in_the_docs(verb):
     assert not missing
 
 
-@pytest.mark.parametrize("verb", documented_verbs())
+@pytest.mark.parametrize("verb", _VERBS)
 def test_every_help_begins_with_an_example(verb):
     command = main.get_command(click.Context(main), verb)
     assert f"truearm {verb}" in command.help

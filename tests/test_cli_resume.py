@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from entry import TRUEARM, truearm
-from truearm.cli.setting import Setting
+from truearm.cli.saved import Setting
 from truearm.commands import identity
 from truearm.commands.command import Command
 from truearm.commands.measure import Conditions

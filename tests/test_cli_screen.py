@@ -11,6 +11,7 @@ import pytest
 
 from entry import received
 from truearm.cli.live import Board
+from truearm.cli.saved import Race
 from truearm.commands.terminal import bar
 from truearm.report.tables import Span, draw_spans
 from truearm.study import Study
@@ -92,7 +93,7 @@ def draw_bar(study):
 
 
 def draw_board(study):
-    with Board(study, metric="wall", unit=None, first=1, limit=60.0) as board:
+    with Board(Race(study=study), unit=None, limit=60.0) as board:
         board.draw()
 
 

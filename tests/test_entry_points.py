@@ -9,7 +9,7 @@ import truearm as ta
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.cli import main
-from truearm.cli.screen import Screen
+from truearm.cli.answer import Screen
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
 from truearm.report.numbers import PLAIN_UNIT, TIMES, Unit

@@ -68,7 +68,7 @@ def test_a_race_begins_without_scipy_and_loads_nothing_while_a_run_is_measured(o
 
 
 def test_every_verb_is_told_in_the_help():
-    assert list(cli._WORDS) == cli.main.list_commands(click.Context(cli.main))
+    assert list(cli._VERBS) == cli.main.list_commands(click.Context(cli.main))
 
 
 def test_an_interrupt_while_loading_ends_without_a_word():

@@ -10,7 +10,7 @@ import pytest
 import truearm as ta
 from reference import count_tapes
 from truearm.claims.certify import ratios
-from truearm.cli.gates import FAILED, exit_code
+from truearm.cli.answer import FAILED, exit_code
 from truearm.report.words import standing
 
 pytestmark = pytest.mark.statistical

@@ -12,20 +12,9 @@ from truearm import __version__
 from truearm.cli import edge
 from truearm.errors import TruearmError
 
-_VERBS = {
-    "race": "race",
-    "time": "time",
-    "analyze": "analyze",
-    "evaluate": "evaluate",
-    "ledger": "ledger",
-    "plan": "plan",
-    "simulate": "simulate",
-    "report": "report",
-    "verify": "verify",
-    "serve": "serve",
-    "work": "work",
-}
-_WORDS = {  # shown without loading the verbs
+_MODULES = {"report": "records", "ledger": "records", "serve": "service", "work": "service"}
+"""Of the verbs whose module has another name."""
+_VERBS = {  # and what the help says of them, without loading them
     "race": "Which command is best?",
     "time": "Which Python statement is fastest?",
     "analyze": "Which arm is best, by a file of readings?",
@@ -55,13 +44,14 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _VERBS:
             return None
-        command: click.Command = getattr(import_module(f"truearm.cli.{_VERBS[cmd_name]}"), f"{cmd_name}_command")
+        module = import_module(f"truearm.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_WORDS.items()))
+            formatter.write_dl(list(_VERBS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -95,7 +85,7 @@ class _Verbs(click.Group):
         sys.exit(edge.run_verb(verb))
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="truearm")
 def main() -> None:
     """Find the best of several arms, even when some readings are wrong, and say how sure you are.

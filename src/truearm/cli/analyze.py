@@ -1,9 +1,6 @@
 """`truearm analyze`: which arm is best in data already there."""
 
-import shutil
-import sys
 from collections.abc import Iterator
-from decimal import ROUND_FLOOR
 from typing import Any
 
 import click
@@ -12,56 +9,41 @@ from click.core import ParameterSource
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Analysis
-from truearm.cli import edge, options
-from truearm.cli.screen import Screen
+from truearm.cli.answer import Answer, Screen, exit_code, html_page, lay_out, show
+from truearm.cli.edge import as_options
+from truearm.cli.options import FORM, QUESTION, declare
 from truearm.data.columns import looks_like_time
-from truearm.evidence import Breakdown
 from truearm.report.export import json_text
-from truearm.report.numbers import count, name_of, percent
-from truearm.report.tables import arm_rows, control_rows, table, tier_rows
-from truearm.report.words import analysis_voice, breakdowns, lines, quality
+from truearm.report.numbers import count, name_of
+from truearm.report.words import analysis_voice
 
-UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict an assumption
+_OPTIONS = f"""
++ arm value unit order round {" ".join(FORM)} {QUESTION} score-range
+--of N  With --score-range: these items are the first of a random order of a list of this length.
+--design sequential|fixed  'sequential' holds however often the data were looked at; 'fixed' has more power, and
+    holds if the number of readings of every arm was chosen in advance. [default: sequential]
++ between
+--dependent-arms  Readings of different arms move together.
+--pairs  Compare every arm with every other.
++ control
+--fdr  With --control: bound the mean share of false ones among the arms named, not the chance of any.
++ tiers
+--query SQL  The rows to analyze, in SQL: of a database, or of FILE, called data in it.
++ json export-html verbose
+"""
 
 
-@click.command("analyze", context_settings={"max_content_width": 100})
+@click.command("analyze")
 @click.argument("files", metavar="FILE...", type=click.Path(allow_dash=True), nargs=-1, required=True)
-@click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
-@click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
-@options.shared("unit", "order", "round", *options.FORM, *options.QUESTION, "score_range")
-@click.option(
-    "--of",
-    type=options.Whole(1),
-    help="With --score-range: these items are the first of a random order of a list of this length.",
-)
-@click.option(
-    "--design",
-    type=click.Choice(["sequential", "fixed"]),
-    default="sequential",
-    show_default=True,
-    help="'sequential' holds however often the data were looked at; 'fixed' has more power, and holds if the "
-    "number of readings of every arm was chosen in advance.",
-)
-@options.shared("between")
-@click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
-@click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
-@click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
-@click.option(
-    "--fdr",
-    is_flag=True,
-    help="With --control: bound the mean share of false ones among the arms named, not the chance of any.",
-)
-@click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
-@click.option(
-    "--query", metavar="SQL", help="The rows to analyze, in SQL: of a database, or of FILE, called data in it."
-)
-@options.shared("json", "export_html", "verbose")
+@declare(_OPTIONS)
+@click.pass_context
 def analyze_command(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     *,
-    value: str | None,
-    as_json: bool,
-    html: str | None,
+    json: bool,
+    export_html: str | None,
     verbose: bool,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
@@ -85,24 +67,17 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    context = click.get_current_context()
     # defaults depend on what is compared, and an export of a race brings its own
-    chosen = {k: v for k, v in chosen.items() if context.get_parameter_source(k) is not ParameterSource.DEFAULT}
-    found = analyze(list(files), value=value, **chosen)
-    if as_json:
-        click.echo(json_text(found.to_dict()))
-    else:
-        advice = _advice(found, None if "goal" in chosen else value)
-        texts = "\n\n".join((describe(found, verbose=verbose), *map(_wrap, advice)))
-        click.echo(edge.as_options(texts, context.command))
-    exports = edge.Exports()
-    if html is not None:
-        from truearm.report.pages import page
+    chosen = {k: v for k, v in chosen.items() if ctx.get_parameter_source(k) is not ParameterSource.DEFAULT}
+    found = analyze(list(files), **chosen)
+    voice = analysis_voice(found)._replace(options=True)
+    advice = list(_advice(found, None if "goal" in chosen else chosen.get("value")))
 
-        with exports.writing(html):
-            edge.write(html, page(found, found.readings, unit=analysis_voice(found).unit))
-    undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
-    sys.exit(exports.code(0 if found.answered else undecided))
+    def text(screen: Screen) -> str:
+        return as_options(lay_out(found, voice, screen, verbose=verbose, notes=advice), ctx.command)
+
+    forms = {"json": lambda: json_text(found.to_dict()), "html": lambda: html_page(found, voice)}
+    ctx.exit(show(Answer(text, exit_code(found), forms), json=json, exports={"html": export_html}))
 
 
 def _advice(found: Analysis, value: str | None) -> Iterator[str]:
@@ -125,46 +100,3 @@ def _advice(found: Analysis, value: str | None) -> Iterator[str]:
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
             "--design fixed has more power."
         )
-
-
-def describe(found: Analysis, *, verbose: bool = False) -> str:
-    """Return an analysis as text: the answer, and tables of arms, tiers and pairs."""
-    screen = Screen.here()
-    width = screen.width if screen.terminal else None
-    more = (control_rows(found), tier_rows(found))
-    tables = [rows for rows in more if rows]
-    if any(contest.breakdown for contest in found.contests):
-        tables.append(_contests(found))
-    voice = analysis_voice(found)._replace(options=True)
-    said = lines(found, voice=voice, verbose=verbose)
-    parts = ["\n".join(map(_wrap, said)), table(arm_rows(found, voice), width)]
-    parts += [table(rows, width) for rows in tables]
-    if verbose:
-        parts += [_wrap(quality(found, voice)), _wrap(breakdowns(found)), screen.bullets(found.assumptions)]
-    return "\n\n".join(filter(None, parts))
-
-
-def _wrap(words: str) -> str:
-    return click.wrap_text(words, min(shutil.get_terminal_size().columns, 100))
-
-
-def _contests(found: Analysis) -> list[tuple[str, ...]]:
-    heading = ("better", "worse", "log-evidence", "p-value", "oblivious", "prescient", "malicious", "holds")
-    return [
-        heading,
-        *(
-            (
-                name_of(c.better),
-                name_of(c.worse),
-                f"{c.log_evidence:.2f}",
-                f"{c.p_value:.3g}",
-                *_points(c.breakdown),
-                "yes" if c.excluded else "no",
-            )
-            for c in sorted(found.contests, key=lambda c: -c.log_evidence)
-        ),
-    ]
-
-
-def _points(points: Breakdown | None) -> tuple[str, ...]:
-    return tuple("-" if point is None else percent(point, ROUND_FLOOR) for point in points or ())

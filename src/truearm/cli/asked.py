@@ -3,15 +3,17 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import click
 
 from truearm.claims.suite import Suite
-from truearm.cli.setting import HOOKS, Setting, hooks_for
+from truearm.cli.saved import HOOKS, Setting
 from truearm.commands.command import (
     MAX_COMMANDS,
     Command,
@@ -34,6 +36,7 @@ from truearm.report.numbers import plural
 DEFAULT_LIMIT_S = 180.0  # of a race without -r, -M and --max-time
 DEFAULT_RUNS_PER_BUILD = 5
 _FIXED_STREAMS = ("null", "pipe", "inherit")
+_COMPARING = ("control", "fail-unless-best", "fail-if-worse-than")
 
 
 class Asked(SimpleNamespace):
@@ -80,16 +83,61 @@ class Asked(SimpleNamespace):
         return None if runs is None else runs // int(self.best_of)
 
 
-def check(asked: Asked) -> Asked:
-    """Refuse options that contradict each other before anything is run."""
-    for wrong, msg in (
-        *_about_revisions(asked),
-        *_about_limits(asked),
-        *_about_questions(asked),
-        *_about_suites(asked),
-        *_about_ledgers(asked),
-        *_about_files(asked),
-    ):
+_NEEDS = (  # an option, others of which it needs one, and the remedy
+    ("build", "rev", "--build goes with revisions; name them with --rev"),
+    ("builds", "build", "--builds N builds revisions N times; say how with --rev and --build"),
+    ("runs_per_build", "builds", "--runs-per-build is the runs of each of --builds N; add it"),
+    ("rev", "commands resume", "give the command to run in each revision, after --: {example}"),
+    ("fdr", "control metrics resume", "--fdr is about commands that beat a control; name it with --control"),
+    ("parameter_step_size", "parameter_scan", "--parameter-step-size is the step of a scan; use it with -P"),
+    ("higher", "metrics", "--higher names metrics of a suite; add --metrics json"),
+    ("ledger", "base", "--ledger needs --base NAME: the command that is in use now"),
+    ("base", "ledger", "--base goes with --ledger FILE; add it"),
+    ("expected", "ledger", "--expected goes with --ledger FILE; add it"),
+    ("yes", "resume", "--yes agrees to the commands of --resume FILE; remove it"),
+)
+_EXCLUDES = (  # an option, others that contradict it, and why
+    (
+        "builds",
+        "runs max_runs best_of parameter_list parameter_scan setup cleanup quantile at_least at_most control",
+        "--builds N races revisions in up to N rounds of new builds; remove {others}",
+    ),
+    (
+        "metrics",
+        "metric quantile best_of at_least at_most fail_unless_best time_unit",
+        "--metrics json compares all metrics in rounds, as they are; remove {others}",
+    ),
+    (
+        "ledger",  # what asks another question than its gates, or would let one be decided twice
+        "delta quantile at_least at_most control fdr metrics fail_unless_best fail_if_worse_than strict seed save "
+        "resume",
+        "--ledger decides in rounds, in one race, at a level of its own; remove {others}",
+    ),
+    ("runs", "min_runs max_runs", "-r says both -m and -M; remove {others}"),
+    ("best_of", "quantile at_least at_most control", "--best-of is about rounds; remove it, or {others}"),
+    ("save", "resume", "--resume goes on writing to its own file; remove --save"),
+    ("show_output", "output", "--show-output is --output inherit; remove one of them"),
+)
+_AGAIN = (  # what may change when a saved race continues; all else is fixed in the file
+    "resume yes max_runs max_time fail_unless_best fail_if_worse_than strict json quiet verbose time_unit "
+    "export_json export_csv export_markdown export_html github_summary"
+)
+
+
+def check(asked: Asked, given: Mapping[str, str]) -> Asked:
+    """Refuse options that contradict each other before anything is run; `given` has the flags of those given."""
+    for option, others, msg in _NEEDS:
+        if option in given and not any(other in given for other in others.split()):
+            raise click.UsageError(msg.format(example="truearm race --rev main --rev . -- ./bench"))
+    for option, others, msg in _EXCLUDES:
+        if option in given and (found := [given[other] for other in others.split() if other in given]):
+            raise click.UsageError(msg.format(others=", ".join(found)))
+    new = [flag for name, flag in given.items() if name not in _AGAIN.split()]
+    if asked.resume and new:
+        what = "commands" if "commands" in given else ", ".join(new)
+        msg = f"--resume takes {what} from the file, where they were fixed; remove them"
+        raise click.UsageError(msg)
+    for wrong, msg in (*_about_values(asked), *_about_files(asked)):
         if wrong:
             raise click.UsageError(msg)
     return asked
@@ -98,44 +146,18 @@ def check(asked: Asked) -> Asked:
 _Checks = Iterator[tuple[object, str]]
 
 
-def _about_revisions(asked: Asked) -> _Checks:
-    yield asked.build is not None and not asked.revisions, "--build goes with revisions; name them with --rev"
-    yield asked.builds and not asked.build, "--builds N builds revisions N times; say how with --rev and --build"
-    yield asked.runs_per_build and not asked.builds, "--runs-per-build is the runs of each of --builds N; add it"
+def _about_values(asked: Asked) -> _Checks:
     yield (
         asked.build and "{seed}" in asked.build and not asked.builds,
         "{seed} in --build is another one for each of --builds N; add it",
     )
-    for option, given in (
-        ("-r", asked.runs),
-        ("-M", asked.max_runs),
-        ("--best-of", asked.best_of > 1),
-        ("-L and -P", asked.parameter_list or asked.parameter_scan),
-        ("--setup and --cleanup", asked.setup or asked.cleanup),
-        ("--quantile, --at-least, --at-most and --control", not asked.rounds),
-    ):
-        yield (
-            asked.builds and given,
-            f"--builds N races revisions in up to N rounds of new builds; remove {option}",
-        )
     yield (
-        asked.revisions and not (asked.commands or asked.resume),
-        "give the command to run in each revision, after --: truearm race --rev main --rev . -- ./bench",
-    )
-    yield (
-        len(asked.revisions) == 1 and not (asked.parameter_list or asked.parameter_scan),
+        len(asked.rev) == 1 and not (asked.parameter_list or asked.parameter_scan),
         "a race needs two revisions; give another --rev, such as . for the working tree",
     )
     yield (
-        asked.revisions and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)},
+        asked.rev and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)},
         f"--cwd {asked.cwd} is one folder for all revisions; write --cwd {{dir}}/{asked.cwd}",
-    )
-
-
-def _about_limits(asked: Asked) -> _Checks:
-    yield (
-        asked.runs is not None and (asked.min_runs is not None or asked.max_runs is not None),
-        "-r says both -m and -M; remove them",
     )
     yield (
         asked.min_runs is not None and asked.max_runs is not None and asked.min_runs > asked.max_runs,
@@ -155,64 +177,25 @@ def _about_limits(asked: Asked) -> _Checks:
         limit is not None and asked.at_least is not None,
         "--timeout counts long runs as worst, and --at-least as successes; remove one",
     )
-
-
-def _about_questions(asked: Asked) -> _Checks:
     gate = asked.fail_if_worse_than and asked.tolerance
-    yield (
-        asked.fail_unless_best and gate,
-        "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
-    )
-    yield (
-        not asked.metrics and asked.control is not None and gate,
-        "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
-    )
+    for option, given in (("fail-unless-best", asked.fail_unless_best), ("control", asked.control)):
+        yield (
+            gate and given and not asked.metrics,
+            f"--{option} and --fail-if-worse-than with a tolerance are two questions; race twice",
+        )
     yield (
         asked.share and gate,
         "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance",
-    )
-    yield (
-        asked.fdr and asked.control is None and not (asked.metrics or asked.resume),
-        "--fdr is about commands that beat a control; name it with --control",
     )
     yield (
         asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume,
         "--metric stdout needs --goal max or --goal min: only you know which number is better",
     )
     yield (
-        asked.parameter_step_size is not None and not asked.parameter_scan,
-        "--parameter-step-size is the step of a scan; use it with -P",
-    )
-    yield (
-        asked.best_of > 1 and not asked.rounds,
-        "--best-of is about rounds; remove it, or --quantile, --at-least, --at-most and --control",
-    )
-
-
-def _about_suites(asked: Asked) -> _Checks:
-    yield asked.higher and not asked.metrics, "--higher names metrics of a suite; add --metrics json"
-    if not asked.metrics:
-        return
-    for option, given in (
-        ("--metric", asked.metric != "wall"),
-        ("--quantile", asked.quantile is not None),
-        ("--best-of", asked.best_of > 1),
-        ("--at-least or --at-most", asked.share),
-        ("--fail-unless-best", asked.fail_unless_best),
-        ("--time-unit", asked.time_unit),
-    ):
-        yield given, f"--metrics json compares all metrics in rounds, as they are; remove {option}"
-    yield (
-        asked.control and asked.fail_if_worse_than and asked.control != asked.fail_if_worse_than,
+        asked.metrics and asked.control and asked.fail_if_worse_than not in (None, asked.control),
         "--control and --fail-if-worse-than name two commands to compare the others with; remove one",
     )
     yield asked.higher and asked.goal == "max", "--higher names exceptions from --goal min; remove one"
-
-
-def _about_ledgers(asked: Asked) -> _Checks:
-    yield asked.ledger and asked.base is None, "--ledger needs --base NAME: the command that is in use now"
-    for option, given in (("--base", asked.base), ("--expected", asked.expected)):
-        yield given is not None and asked.ledger is None, f"{option} goes with --ledger FILE; add it"
 
 
 def _about_files(asked: Asked) -> _Checks:
@@ -220,15 +203,12 @@ def _about_files(asked: Asked) -> _Checks:
         asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
         "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
     )
-    yield asked.show_output and asked.stdout, "--show-output is --output inherit; remove one of them"
     yield (
-        asked.metric == "stdout" and (asked.show_output or asked.stdout not in (None, "null", "pipe")),
+        asked.metric == "stdout" and (asked.show_output or asked.output not in (None, "null", "pipe")),
         "--metric stdout reads what commands print; remove --output and --show-output",
     )
-    yield asked.yes and not asked.resume, "--yes agrees to the commands of --resume FILE; remove it"
-    yield asked.save and asked.resume, "--resume goes on writing to its own file; remove --save"
     printed = [f"--export-{name}" for name, path in asked.exports.items() if path == "-"]
-    printed += ["--json"] if asked.as_json else []
+    printed += ["--json"] if asked.json else []
     yield len(printed) > 1, f"{' and '.join(printed)} cannot both go to standard output; write one to a file"
     paths = {f"--export-{name}": path for name, path in asked.exports.items() if path != "-"}
     by_path: dict[Path, str] = {}
@@ -241,23 +221,16 @@ def _about_files(asked: Asked) -> _Checks:
 def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
     """Return what a race runs and what it decides."""
     gate, tolerance = None if asked.metrics else asked.fail_if_worse_than, asked.tolerance
-    setting = _make_setting(asked, revisions)
-    comparing = {
-        "--control": asked.control,
-        "--fail-unless-best": asked.fail_unless_best,
-        "--fail-if-worse-than": asked.fail_if_worse_than,
-        "--metrics json": asked.metrics,
-        "--best-of": asked.best_of if asked.best_of > 1 else None,
-    }
-    option = next((option for option, given in comparing.items() if given is not None), None)
+    setting = replace(_make_setting(asked, revisions), guard=gate)
+    names = {f"--{name}": getattr(asked, name.replace("-", "_")) for name in _COMPARING}
+    comparing = {**names, "--metrics json": asked.metrics, "--best-of": asked.best_of > 1}
+    option = next((option for option, given in comparing.items() if given), None)
     if len(setting.commands) == 1 and option is not None:
         msg = f"{option} compares commands, and there is one; give another, or values for a parameter (-L)"
         raise click.UsageError(msg)
-    rival = gate
-    if asked.ledger is not None:
-        rival = _candidate(asked, setting)
-    for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
+    for name in names.values():
         check_name(name, setting)
+    rival = gate if asked.ledger is None else _candidate(asked, setting)
     is_time = asked.metric == "wall" and not asked.share and asked.goal in (None, "min")
     limit = asked.timeout if is_time else None
     handicap = Handicap(rival, tolerance, limit) if rival is not None and tolerance else None
@@ -278,14 +251,13 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
     )
     if asked.builds:
         _check_builds(asked.builds, problem, uncounted=asked.metrics is not None)
-    return replace(setting, guard=gate), replace(problem, handicap=handicap)
+    return setting, replace(problem, handicap=handicap)
 
 
 def _check_builds(builds: int, problem: Problem, *, uncounted: int) -> None:
     """Refuse fewer builds than can decide; the first round of a suite shows which metrics there are."""
-    least = uncounted + least_rounds(
-        win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
-    )  # extensions U2
+    level, threshold = win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
+    least = uncounted + least_rounds(level, threshold)  # extensions U2
     if builds < least:
         msg = (
             f"--builds {builds} cannot decide: {plural(len(problem.arms), 'revision')} at an error probability of "
@@ -308,13 +280,8 @@ def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
     if asked.metrics is None:
         return None
     gate = asked.fail_if_worse_than
-    return Suite(
-        problem=problem,
-        reference=gate or asked.control or setting.arms[0],
-        higher=asked.higher,
-        fdr=asked.fdr,
-        gate=gate is not None,
-    )
+    reference = gate or asked.control or setting.arms[0]
+    return Suite(problem=problem, reference=reference, higher=asked.higher, fdr=asked.fdr, gate=gate is not None)
 
 
 def check_name(name: str | None, setting: Setting) -> str | None:
@@ -327,13 +294,14 @@ def check_name(name: str | None, setting: Setting) -> str | None:
 
 
 def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
-    shell = "none" if asked.no_shell else asked.shell
-    commands = _in_revisions(asked, revisions, shell) if asked.revisions else _plain_commands(asked, shell)
-    commands = tuple(_fill_surroundings(command, asked) for command in commands)
+    shell = "none" if asked.N else asked.shell
+    env = dict(_split_variable(pair) for pair in asked.env)
+    make = _in_revisions if asked.rev else _plain_commands
+    commands = tuple(_fill_surroundings(command, asked) for command in make(asked, revisions, shell, env))
     typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
-    hooks: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
+    hooks = {stage: lines for stage in HOOKS if (lines := getattr(asked, stage))}
     own = {name for command in commands for name in ("input", "output") if getattr(command, name) is not None}
-    output = "inherit" if asked.show_output else asked.stdout or "null"
+    output = "inherit" if asked.show_output else asked.output or "null"
     return Setting(
         commands=commands,
         metric=asked.metrics or asked.metric,
@@ -341,15 +309,39 @@ def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             timeout=asked.timeout,
             ignore_failure=asked.ignore_failure,
             accepted=asked.accepted,
-            input="null" if "input" in own else _absolute(asked.stdin, asked),
+            input="null" if "input" in own else _absolute(asked.input, asked),
             output="null" if "output" in own else _absolute(output, asked),
         ),
         warmup=asked.warmup,
         warmup_every_run=asked.warmup_every_run,
         best_of=asked.best_of,
         builds=_builds(asked, revisions, commands),
-        hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in hooks.items() if texts},
+        hooks={stage: _hooks(commands, stage, lines, shell, typed) for stage, lines in hooks.items()},
     )
+
+
+def _split_variable(pair: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not equals or not name:
+        msg = f"--env takes NAME=VALUE, but got {pair!r}"
+        raise click.UsageError(msg)
+    return name, value
+
+
+def _hooks(
+    commands: Sequence[Command], stage: str, lines: tuple[str, ...], shell: str, typed: Collection[str]
+) -> dict[str, Command]:
+    """Return the hook of every arm: one line for all commands, or one for each; `typed` values are not quoted."""
+    if len(lines) not in (1, len(commands)):
+        msg = f"--{stage} must be given once or for each of {len(commands)} commands, but came {len(lines)} times"
+        raise InvalidArgument(msg)
+    # a hook is not measured, so that it may have the shell it needs even under --shell none, and only then
+    how = "auto" if shell == "none" else shell
+    found = {}
+    for arm, line in zip(commands, lines * (len(commands) if len(lines) == 1 else 1), strict=True):
+        own = [name for name in arm.parameters if name in typed]
+        found[arm.name] = bind(line, arm.parameters, env=arm.env, cwd=arm.cwd, shell=how, typed=own)
+    return found
 
 
 def _builds(asked: Asked, revisions: Sequence[Revision], commands: Sequence[Command]) -> Builds | None:
@@ -363,11 +355,11 @@ def _builds(asked: Asked, revisions: Sequence[Revision], commands: Sequence[Comm
 
 def _fill_surroundings(command: Command, asked: Asked) -> Command:
     """Return a command with its parameters replaced in environment, directory, input and output."""
-    values, output = command.parameters, asked.stdout or "null"
-    given = {"--input": asked.stdin, "--output": output, "--cwd": asked.cwd or ""}
+    values, output = command.parameters, asked.output or "null"
+    given = {"--input": asked.input, "--output": output, "--cwd": asked.cwd or ""}
     given.update({f"--env {name}": value for name, value in command.env.items()})
     for option, text in given.items():
-        if asked.revisions and (word := unknown_placeholder(text, values)) is not None:
+        if asked.rev and (word := unknown_placeholder(text, values)) is not None:
             known = ", ".join(f"{{{name}}}" for name in values)
             msg = f"{option} contains {{{word}}}, which has no value; use {known}"
             raise click.UsageError(msg)
@@ -377,7 +369,7 @@ def _fill_surroundings(command: Command, asked: Asked) -> Command:
         if not (Path(cwd).is_dir() or asked.builds):
             msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
             raise click.UsageError(msg)
-    own = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output)) if values}
+    own = {name: fill(text, values) for name, text in (("input", asked.input), ("output", output)) if values}
     streams = {name: _absolute(text, asked) for name, text in own.items() if text != "null"}
     env = {name: fill(value, values) for name, value in command.env.items()}
     return replace(command, env=env, cwd=cwd, input=streams.get("input"), output=streams.get("output"))
@@ -388,9 +380,11 @@ def _absolute(place: str, asked: Asked) -> str:
     return str(Path(place).absolute()) if asked.save and place not in _FIXED_STREAMS else place
 
 
-def _plain_commands(asked: Asked, shell: str) -> tuple[Command, ...]:
+def _plain_commands(
+    asked: Asked, _revisions: Sequence[Revision], shell: str, env: Mapping[str, str]
+) -> Iterator[Command]:
     """Return every command with every combination of values, in hyperfine's order."""
-    templates, names = asked.commands, asked.names
+    templates, names = asked.commands, asked.command_name
     lines = [(row, i) for row in combinations(_parameters(asked, templates)) for i in range(len(templates))]
     if not lines:
         msg = (
@@ -403,23 +397,39 @@ def _plain_commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         raise click.UsageError(msg)
     if len(names) > len(templates) and len(names) != len(lines):
         typed = f" as typed ({len(templates)}), or for each with its values ({len(lines)})"
-        how = "give one -n for each" + (typed if len(lines) > len(templates) else "")
-        msg = f"{_count_names(names)} given for {plural(len(lines), 'command')}; {how}"
-        raise click.UsageError(msg)
+        _refuse_names(names, plural(len(lines), "command"), typed * (len(lines) > len(templates)))
     each = len(names) == len(lines) > len(templates)
     cwd = str(Path().absolute()) if asked.save else None  # a saved race may continue from another directory
-    env = _environment(asked.env)
-    commands = []
     for place, (row, i) in enumerate(lines):
         name = names[place] if each else (*names, *[""] * len(templates))[i]
         command = bind(templates[i], row, name=name, env=env, cwd=cwd, shell=shell, typed=row)
         if row and not name and len(templates) == 1 and templates[0] not in {f"{{{key}}}" for key in row}:
-            name = _values(row)
-        commands.append(replace(command, name=name) if name and (each or (row and not names)) else command)
-    return tuple(commands)
+            name = _describe_values(row)
+        yield replace(command, name=name) if name and (each or (row and not names)) else command
 
 
-def _values(row: Mapping[str, str]) -> str:
+def _in_revisions(
+    asked: Asked, revisions: Sequence[Revision], shell: str, env: Mapping[str, str]
+) -> Iterator[Command]:
+    """Return the one command, whose words follow --, in every revision."""
+    line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
+    names = asked.command_name or [one.name for one in revisions]
+    if len(names) != len(revisions):
+        _refuse_names(names, plural(len(revisions), "revision"), ", or none")
+    rows = combinations(_parameters(asked, [line]))
+    for (revision, name), row in product(zip(revisions, names, strict=True), rows):
+        values = {"rev": revision.name, "dir": revision.folder, **row}
+        command = bind(line, values, env=env, cwd=revision.folder, shell=shell, typed=row)
+        yield replace(command, name=f"{name} {_describe_values(row)}".rstrip())
+
+
+def _refuse_names(names: Sequence[str], what: str, how: str) -> NoReturn:
+    given = "1 name was" if len(names) == 1 else f"{len(names)} names were"
+    msg = f"{given} given for {what}; give one -n for each{how}"
+    raise click.UsageError(msg)
+
+
+def _describe_values(row: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in row.items())
 
 
@@ -428,47 +438,16 @@ def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, 
         *((name, scan(low, high, asked.parameter_step_size)) for name, low, high in asked.parameter_scan),
         *((name, split_list(values)) for name, values in asked.parameter_list),
     ]
-    names = ["rev", "dir"] if asked.revisions else []
+    texts = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
+    texts += [*asked.env, asked.cwd or "", asked.input, asked.output or ""]
+    names = ["rev", "dir"] if asked.rev else []
     for name, _ in given:
         if name in names:
-            own = " (--rev gives it its values)" if asked.revisions and name in ("rev", "dir") else ""
+            own = " (--rev gives it its values)" if asked.rev and name in ("rev", "dir") else ""
             msg = f"parameter {name!r} is given twice{own}; give all its values at once, or rename one"
             raise click.UsageError(msg)
-        names.append(name)
-    texts = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
-    texts += [*asked.env, asked.cwd or "", asked.stdin, asked.stdout or ""]
-    for name, _ in given:
         if not any(f"{{{name}}}" in text for text in texts):
             msg = f"no command uses {{{name}}}, so all of its values would race the same; write it into a command"
             raise click.UsageError(msg)
+        names.append(name)
     return dict(given)
-
-
-def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tuple[Command, ...]:
-    """Return the one command, whose words follow --, in every revision."""
-    line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
-    if asked.names and len(asked.names) != len(revisions):
-        many = plural(len(revisions), "revision")
-        msg = f"{_count_names(asked.names)} given for {many}; give one -n for each, or none"
-        raise click.UsageError(msg)
-    rows = combinations(_parameters(asked, [line]))
-    env = _environment(asked.env)
-    commands = []
-    for revision, name in zip(revisions, asked.names or [one.name for one in revisions], strict=True):
-        for row in rows:
-            values = {"rev": revision.name, "dir": revision.folder, **row}
-            command = bind(line, values, env=env, cwd=revision.folder, shell=shell, typed=row)
-            commands.append(replace(command, name=f"{name} {_values(row)}".rstrip()))
-    return tuple(commands)
-
-
-def _count_names(names: Sequence[str]) -> str:
-    return "1 name was" if len(names) == 1 else f"{len(names)} names were"
-
-
-def _environment(pairs: Sequence[str]) -> dict[str, str]:
-    for pair in pairs:
-        if "=" not in pair or pair.startswith("="):
-            msg = f"--env takes NAME=VALUE, but got {pair!r}"
-            raise click.UsageError(msg)
-    return {pair.partition("=")[0]: pair.partition("=")[2] for pair in pairs}

@@ -11,8 +11,8 @@ import sqlite3
 import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,7 @@ import click
 from truearm.commands.terminal import hold_signals
 from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
-FAILED = 2  # wrong usage, or a command, file, disk or log failed
+ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
 _MAX_MESSAGE = 9000  # characters
 _MEANT = {  # words of other tools and of the theory
@@ -41,7 +41,7 @@ _CLOSED = (errno.EPIPE, errno.ESHUTDOWN)  # the reader of our output is gone
 class Failure(click.ClickException):
     """A failure that is not wrong usage."""
 
-    exit_code = FAILED
+    exit_code = ERROR
 
 
 def run_verb(verb: Callable[[], Any]) -> int:
@@ -49,7 +49,7 @@ def run_verb(verb: Callable[[], Any]) -> int:
     try:
         return _run(verb)
     except KeyboardInterrupt:  # a second one, while the first was being reported
-        return FAILED
+        return ERROR
 
 
 def _run(verb: Callable[[], Any]) -> int:
@@ -64,9 +64,9 @@ def _run(verb: Callable[[], Any]) -> int:
         with hold_signals():
             _flush_or_drop(sys.stdout)
             _show_error(_to_click_error(error))
-        return FAILED
+        return ERROR
     except SystemExit as ended:  # click ends with 1 if its output is closed; verbs return a gate's code
-        return ended.code if isinstance(ended.code, int) and ended.code != 1 else FAILED
+        return ended.code if isinstance(ended.code, int) and ended.code != 1 else ERROR
     return code if isinstance(code, int) else 0
 
 
@@ -194,26 +194,14 @@ def write(path: str | Path, text: str, *, append: bool = False) -> None:
         raise OSError(error.errno, why, os.fspath(path)) from None
 
 
-class Exports:
-    """Files to write besides a result that is printed anyway; a failed one is reported and ends with code 2."""
-
-    def __init__(self) -> None:
-        self.failed = False
-
-    @contextmanager
-    def writing(self, path: str | Path) -> Iterator[None]:
-        """Write a file in the body; report what goes wrong with the disk."""
-        try:
-            yield
-        except OSError as error:
-            self.failed = True
-            _show_error(
-                Failure(f"{path} cannot be written: {error.strerror or error}; the result is printed anyway")
-            )
-
-    def code(self, otherwise: int = 0) -> int:
-        """Return the exit code, `otherwise` if all files were written."""
-        return FAILED if self.failed else otherwise
+def export(path: str | Path, make: Callable[[], object]) -> bool:
+    """Make a file besides a result that is printed anyway; report what goes wrong, and return False then."""
+    try:
+        make()
+    except OSError as error:
+        _show_error(Failure(f"{path} cannot be written: {error.strerror or error}; the result is printed anyway"))
+        return False
+    return True
 
 
 def check_file(path: str | Path) -> None:

@@ -1,81 +1,63 @@
 """`truearm evaluate`: which of several commands has the highest mean score on a list of items."""
 
 import csv
-import json
+import json as json_format
 import shlex
-import sys
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from truearm.claims.result import Analysis, Result
-from truearm.cli import edge, options
-from truearm.cli.analyze import describe
-from truearm.cli.gates import exit_code
-from truearm.cli.screen import Screen
+from truearm.cli.answer import Answer, exit_code, html_page, lay_out, show
+from truearm.cli.options import declare
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
 from truearm.commands.terminal import interruptible
 from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.evaluation import evaluate
-from truearm.report import tables, words
+from truearm.report import words
 from truearm.report.export import document, json_text
 
 ITEM = "{item}"
 _TABLES = {".csv": ",", ".tsv": "\t"}
 
 
-@click.command("evaluate", context_settings={"max_content_width": 100})
-@click.option(
-    "--items",
-    "path",
-    type=click.Path(exists=True, dir_okay=False),
-    required=True,
-    metavar="FILE",
-    help="The items: one per line, or per row of a .csv or .tsv file.",
+_OPTIONS = """
+--items PATH  The items: one per line, or per row of a .csv or .tsv file.
+--arm NAME=COMMAND...  A command that prints the score of an item on its last line; repeatable. {item} is replaced
+    by the item, as one argument; without {item} the command reads it from standard input.
++ score-range goal delta
+--contamination EPS  At most this fraction of the scores of each arm may be wrong, fixed before items are drawn.
+    [default: 0]
++ tolerance control tiers
+-M, --max-items N  End after this many items.
+--workers N  Commands to run at once; one for each arm by default.
+--timeout SECONDS  Kill a command after this many seconds: a failure.
+--on-error missing|stop  Count the score of a command that fails as missing, at its worst, or stop. [default:
+    missing]
+--seed COUNT  Fixes the order of the items; random by default.
+--store FILE  Log every score there; the same command continues after a crash, and scores no item twice.
++ quiet json export-html
+"""
+
+
+@click.command("evaluate")
+@declare(
+    _OPTIONS, items={"type": click.Path(exists=True, dir_okay=False), "required": True}, arm={"required": True}
 )
-@click.option(
-    "--arm",
-    "arms",
-    multiple=True,
-    required=True,
-    metavar="NAME=COMMAND",
-    help="A command that prints the score of an item on its last line; repeatable. {item} is replaced by the "
-    "item, as one argument; without {item} the command reads it from standard input.",
-)
-@options.shared("score_range", "goal", "delta", "evaluate_contamination", "tolerance")
-@click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
-@click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
-@click.option("-M", "--max-items", type=options.Whole(1), help="End after this many items.")
-@click.option("--workers", type=options.Whole(1), help="Commands to run at once; one for each arm by default.")
-@click.option("--timeout", type=options.DURATION, help="Kill a command after this many seconds: a failure.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["missing", "stop"]),
-    default="missing",
-    show_default=True,
-    help="Count the score of a command that fails as missing, at its worst, or stop.",
-)
-@click.option("--seed", type=options.Whole(0), help="Fixes the order of the items; random by default.")
-@click.option(
-    "--store",
-    type=options.NewFile(dir_okay=False),
-    metavar="FILE",
-    help="Log every score there; the same command continues after a crash, and scores no item twice.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-@options.shared("json", "export_html")
+@click.pass_context
 def evaluate_command(
+    ctx: click.Context,
+    /,
     *,
-    path: str,
-    arms: tuple[str, ...],
-    timeout: float | None,
+    items: str,
+    arm: tuple[str, ...],
     quiet: bool,
-    as_json: bool,
-    html: str | None,
+    json: bool,
+    export_html: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `evaluate`
 ) -> None:
     """Find the command with the highest mean score on a list of items, from a part of the items.
@@ -90,21 +72,19 @@ def evaluate_command(
     """  # noqa: D301 - click wants the control character
     chosen["score_range"] = chosen["score_range"] or (0.0, 1.0)
     chosen["goal"] = chosen["goal"] or "max"
-    scorers = _scorers(arms, timeout)
+    scorers = _scorers(arm, chosen.pop("timeout"))
     with interruptible():
-        result = evaluate(scorers, read_items(path), progress=not quiet, **chosen)
-    readings = result.readings or {}
-    click.echo(json_text(document(result, readings)) if as_json else _text(result))
-    exports = edge.Exports()
-    if html is not None:
-        from truearm.report.pages import page
-
-        with exports.writing(html):
-            edge.write(html, page(result, readings))
-    sys.exit(exports.code(exit_code(result)))
+        result = evaluate(scorers, _read_items(items), progress=not quiet, **chosen)
+    voice = words.analysis_voice(result)._replace(options=True)
+    forms = {
+        "json": lambda: json_text(document(result, result.readings or {})),
+        "html": lambda: html_page(result, voice),
+    }
+    answer = Answer(partial(lay_out, result, voice), exit_code(result), forms)
+    ctx.exit(show(answer, json=json, exports={"html": export_html}))
 
 
-def read_items(path: str) -> list[str]:
+def _read_items(path: str) -> list[str]:
     """Return the items of a file as text."""
     kind = Path(path).suffix.lower()
     try:
@@ -117,7 +97,10 @@ def read_items(path: str) -> list[str]:
         raise InvalidArgument(msg, "items", path)
     if kind in _TABLES:
         rows = csv.DictReader(text.splitlines(keepends=True), delimiter=_TABLES[kind], restkey="", restval="")
-        return [next(iter(row.values())) if len(row) == 1 else json.dumps(row, ensure_ascii=False) for row in rows]
+        return [
+            next(iter(row.values())) if len(row) == 1 else json_format.dumps(row, ensure_ascii=False)
+            for row in rows
+        ]
     lines = [line.strip("\r") for line in text.split("\n") if line.strip()]
     return [_decode(line, path) for line in lines] if kind in (".jsonl", ".ndjson") else lines
 
@@ -125,7 +108,7 @@ def read_items(path: str) -> list[str]:
 def _decode(line: str, path: str) -> str:
     """Return a line of JSON, or the text if it is a JSON string."""
     try:
-        value = json.loads(line)
+        value = json_format.loads(line)
     except ValueError as error:
         msg = f"a line of {path!r} is not JSON ({error}): {printable(line):.60}; use .txt for lines of text"
         raise InvalidArgument(msg, "items", path) from None
@@ -153,7 +136,7 @@ class _Scorer:
             found = measure(command, "stdout", conditions)
         except (
             CommandFailed
-        ) as error:  # without the item in the message, so that equal failures are counted together
+        ) as error:  # the message leaves the item out, so that equal failures are counted together
             last = error.stderr_tail.strip().rpartition("\n")[2]
             why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
             why = why if error.exit_code else "it printed no number on its last line"
@@ -184,12 +167,3 @@ def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]
             raise InvalidArgument(msg, "arm", text)
         scorers[name] = _Scorer(parts, Conditions(timeout=timeout))
     return scorers
-
-
-def _text(result: Result) -> str:
-    """Return the answer and the table of arms."""
-    if isinstance(result, Analysis):
-        return describe(result)
-    screen, voice = Screen.here(), words.PLAIN._replace(options=True)
-    lines = "\n".join(map(screen.wrap, words.lines(result, voice=voice)))
-    return f"{lines}\n\n{tables.table(tables.arm_rows(result, voice), screen.width if screen.terminal else None)}"

@@ -5,28 +5,17 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.cli.edge import load
+from truearm.cli.saved import Race
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
-from truearm.report.numbers import (
-    ON_TERMINALS,
-    Unit,
-    column_name,
-    count,
-    name_of,
-    names,
-    number,
-    percent,
-    plural,
-    unit_for,
-)
-from truearm.study import Study
+from truearm.report import words
+from truearm.report.numbers import ON_TERMINALS, Unit, column_name, count, name_of, number, plural, unit_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,31 +25,17 @@ if TYPE_CHECKING:
 _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
-_MAX_NEAR = 0.5  # a larger limit is not "nearly"
 _OTHER_LINES = 5  # of the screen, besides the rows of the table
 
 
 class Board:
-    """Shows where a race stands.
+    """Shows where a race stands, of at most `limit` seconds."""
 
-    Parameters
-    ----------
-    metric, unit
-        What the readings are, and the unit to show them in.
-    first
-        Runs of every command before the first decision.
-    limit
-        Seconds the race may take.
-    timed
-        Whether a run may time out.
-    """
-
-    def __init__(
-        self, study: Study, *, metric: str, unit: str | None, first: int, limit: float, timed: bool = False
-    ) -> None:
-        self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
-        self._censored = study.problem.censored if timed else None
-        self._started, self._pulls = time.monotonic(), study.pulls
+    def __init__(self, race: Race, *, unit: str | None, limit: float) -> None:
+        self.study, self.metric, self.first = race.study, race.setting.metric, race.first
+        self.unit, self.limit = unit, limit
+        self._censored = None if race.setting.conditions.timeout is None else self.study.problem.censored
+        self._started, self._pulls = time.monotonic(), self.study.pulls
         self.spent: Callable[[], str] = lambda: plural(self.study.pulls, "run")
         """Returns how much was measured."""
         self._next = 0.0
@@ -131,7 +106,7 @@ class Board:
             arms = sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive))[:-hidden]
         lines = [Text(f"and {plural(hidden, 'other command')}", style="dim")] if hidden else []
         lines.append(Text(self._progress(standing, runs, elapsed), style="dim"))
-        if baseline is None and (near := nearly_equal(standing, max(runs.values()))):
+        if baseline is None and (near := near_words(standing, max(runs.values()))):
             lines.append(Text(near, style="yellow"))
         return Group(self._table(arms, standing, unit, baseline), *lines)
 
@@ -173,22 +148,17 @@ class Board:
         return "; ".join([*parts, "Ctrl-C to stop"])
 
 
-def _show_line(words: str) -> None:
+def _show_line(text: str) -> None:
     """Show a line in place of the last one."""
-    sys.stderr.write(f"\r\x1b[2K{words}")
+    sys.stderr.write(f"\r\x1b[2K{text}")
     sys.stderr.flush()
 
 
-def nearly_equal(standing: Standing, rounds: int) -> str:
+def near_words(standing: Standing, rounds: int) -> str:
     """Return that commands are nearly equal and which tolerance would settle it; "" if they are not."""
     if not standing.close or rounds < _MIN_ROUNDS_NEAR or standing.leader is None:
         return ""
-    head = f"{names([standing.leader, *standing.close])} are nearly equal"
-    if not 0 < standing.within < _MAX_NEAR:
-        return f"{head} so far."
-    within = percent(standing.within, ROUND_CEILING, 2)
-    leader = name_of(standing.leader)
-    return f"{head}: {leader} is within {within} of the best. --tolerance {within} would accept it."
+    return words.nearly_equal([standing.leader, *standing.close], standing.within)
 
 
 def bar(share: float, width: int = 12) -> str:

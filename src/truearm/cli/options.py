@@ -1,9 +1,10 @@
-"""Options that several verbs share, declared once, and the types of their values."""
+"""Options of all verbs, declared in tables of text that read like their help, and the types of their values."""
 
 import math
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,85 +16,26 @@ from truearm.problem import Adversary, Contamination, Tolerance, check_delta, ch
 
 _MIN_DELTA = 1e-30  # smaller shares of it underflow
 _MAX_DELTA = 0.5  # 95% was meant as confidence
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A value that a function reads and checks; its error becomes a usage error."""
+    """A text that a function reads and checks; its error becomes a usage error."""
 
-    def __init__(self, name: str, check: Callable[[str], Any], kind: type | tuple[type, ...]) -> None:
-        self.name = name
-        self._check, self._kind = check, kind
+    def __init__(self, name: str, check: Callable[[str], Any]) -> None:
+        self.name, self._check = name, check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        if isinstance(value, self._kind):
-            return value
         try:
-            return self._check(value)
+            return self._check(value) if isinstance(value, str) else value
         except InvalidArgument as error:
             self.fail(str(error), param, ctx)
 
 
-class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A tolerance of times: a share, or a time; a bare number of 1 or more was meant as percent."""
-
-    name = "TOLERANCE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        if isinstance(value, Tolerance):
-            return value
-        chosen = {} if ctx is None else ctx.params
-        timed = chosen.get("metric", "wall") in ("wall", "cpu") and chosen.get("metrics") != "json"
-        try:
-            if timed and re.search(r"\d\s*(ms|s|m|h)\s*$", value):
-                return Tolerance(seconds(value))
-            found = Tolerance.of(value)
-        except InvalidArgument as error:
-            self.fail(str(error), param, ctx)
-        if timed and not found.relative and found.amount >= 1:
-            much = value.strip()
-            self.fail(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s", param, ctx)
-        return found
-
-
-class _Ranged:
-    """Says in an error between which limits a number has to be."""
-
-    min: Any
-    max: Any
-    min_open: bool
-    kind: str
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the number, which is finite."""
-        try:
-            found = super().convert(value, param, ctx)  # type: ignore[misc]
-        except click.BadParameter:
-            found = math.nan
-        if math.isfinite(found):
-            return found
-        limits = f"above {self.min:g}" if self.min_open else f"of at least {self.min:g}"
-        limits = limits if self.max is None else f"from {self.min} to {self.max}"
-        msg = f"must be a {self.kind} {limits}, but got {value!r:.60}"
-        raise click.BadParameter(msg, ctx, param)
-
-
-class Whole(_Ranged, click.IntRange):
-    """A whole number."""
-
-    name, kind = "n", "whole number"
-
-
-class Real(_Ranged, click.FloatRange):
-    """A number."""
-
-    name, kind = "x", "number"
-
-
-class NewFile(click.Path):
+class _NewFile(click.Path):
     """The path of a file to write; its folder is checked before any work is done."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the path."""
         path = super().convert(value, param, ctx)
         folder = Path(os.fsdecode(path)).parent
         if not folder.is_dir():
@@ -101,36 +43,46 @@ class NewFile(click.Path):
         return path
 
 
-def fraction(text: str) -> float:
+def _number(text: str, read: type, low: float, high: float = math.inf, *, above: bool = False) -> Any:  # noqa: ANN401
+    """Return a number between limits: at least `low`, or above it."""
+    try:
+        found = read(text)
+    except ValueError:
+        found = math.nan
+    if low <= found <= high and math.isfinite(found) and not (above and found == low):
+        return found
+    limits = f"above {low:g}" if above else f"of at least {low:g}" if math.isinf(high) else f"from {low} to {high}"
+    msg = f"must be a {'whole ' * (read is int)}number {limits}, but got {text!r:.60}"
+    raise InvalidArgument(msg)
+
+
+def _fraction(text: str) -> float:
     """Return a fraction written as 0.05 or as 5%."""
     stripped = text.strip()
     try:
-        if stripped.endswith("%"):
-            return float(stripped.removesuffix("%")) / 100
-        return float(stripped)
+        return float(stripped.removesuffix("%")) / (100 if stripped.endswith("%") else 1)
     except ValueError:
         msg = f"a number is written like 0.05 or 5%, but got {text!r}"
         raise InvalidArgument(msg) from None
 
 
-def read_contamination(text: str) -> Contamination | str | None:
-    """Return the contamination that EPS, EPS:ADVERSARY or none says."""
-    if text.strip().lower() == "none":
-        return None
-    if text.strip().lower() in ("blind", "auto"):
-        return text.strip().lower()
-    eps, colon, adversary = (part.strip() for part in text.partition(":"))
-    if eps.lower() in tuple(Adversary):
-        msg = f"the fraction comes first: write {adversary or '0.05'}:{eps.lower()}, not {text}"
+def _contamination(text: str) -> Contamination | str | None:
+    """Return the contamination that EPS, EPS:ADVERSARY, blind or none says."""
+    word = text.strip().lower()
+    if word in ("none", "blind", "auto"):
+        return None if word == "none" else word
+    eps, colon, adversary = (part.strip() for part in word.partition(":"))
+    if eps in tuple(Adversary):
+        msg = f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}"
         raise InvalidArgument(msg)
-    share = fraction(eps)
+    share = _fraction(eps)
     if not eps.endswith("%") and 1 <= share < 50:
         msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
         raise InvalidArgument(msg)
-    return Contamination(share, adversary.lower()) if colon else Contamination(share)  # type: ignore[arg-type]
+    return Contamination(share, adversary) if colon else Contamination(share)  # type: ignore[arg-type]
 
 
-def seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     """Return a length of time in seconds: 90, 90s, 200ms, 2m or 1.5h."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[-+]?[0-9]+)?)\s*(ms|s|m|h|)\s*", text)
     try:
@@ -140,18 +92,32 @@ def seconds(text: str) -> float:
     if not found or not 0 < number < math.inf:
         msg = f"a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got {text!r}"
         raise InvalidArgument(msg)
-    return number * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(found[2], 1.0)
+    return number * _SECONDS[found[2]]
+
+
+def _time_tolerance(text: str) -> Tolerance:
+    """Return a tolerance of times: a share, or a time; a bare number of 1 or more was meant as percent."""
+    chosen = click.get_current_context().params
+    timed = chosen.get("metric", "wall") in ("wall", "cpu") and chosen.get("metrics") != "json"
+    if timed and re.search(r"\d\s*(ms|s|m|h)\s*$", text):
+        return Tolerance(_seconds(text))
+    found, much = Tolerance.of(text), text.strip()
+    if timed and not found.relative and found.amount >= 1:
+        msg = f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s"
+        raise InvalidArgument(msg)
+    return found
 
 
 def _share(text: str) -> float:
-    share = fraction(text)
+    share = _fraction(text)
     if not text.strip().endswith("%") and 1 < share < 100:
         msg = f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%"
         raise InvalidArgument(msg)
     return share
 
 
-def _delta(share: float) -> float:
+def _delta(text: str) -> float:
+    share = _fraction(text)
     if 0 < share < _MIN_DELTA:
         msg = f"delta must be at least {_MIN_DELTA:g}, but got {share:g}; nothing is more certain than that"
         raise InvalidArgument(msg)
@@ -171,140 +137,138 @@ def exit_codes(text: str) -> tuple[int, ...]:
     return tuple(map(int, codes))
 
 
-DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
-DURATION = _Checked("SECONDS", seconds, float)
-GAP = _Checked("GAP", lambda text: (fraction(text), text.strip().endswith("%")), tuple)
-READING = click.FLOAT
-SHARE = _Checked("SHARE", _share, float)
-QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
+_TYPES: dict[str, click.ParamType] = {  # type: ignore[type-arg]  # by metavar; others take any text
+    "FILE": _NewFile(dir_okay=False),
+    "FILE|-": _NewFile(dir_okay=False, allow_dash=True),
+    "PATH": click.Path(dir_okay=False),
+    "X": click.FLOAT,
+    "LOW HIGH": click.FLOAT,
+}
+_CHECKS: dict[str, Callable[[str], Any]] = {
+    "N": partial(_number, read=int, low=1),
+    "COUNT": partial(_number, read=int, low=0),
+    "BYTES": partial(_number, read=int, low=1000),
+    "PORT": partial(_number, read=int, low=0, high=65535),
+    "ARMS": partial(_number, read=int, low=2, high=1000),  # a minute of work
+    "RATE": partial(_number, read=float, low=1),
+    "PATIENCE": partial(_number, read=float, low=0, above=True),
+    "DELTA": _delta,
+    "QUANTILE": lambda text: check_quantile(_fraction(text)),
+    "SHARE": _share,
+    "GAP": lambda text: (_fraction(text), text.strip().endswith("%")),
+    "SECONDS": _seconds,
+    "TOLERANCE": Tolerance.of,
+    "TOLERANCE|TIME": _time_tolerance,
+    "EPS": _contamination,
+    "EPS[:ADVERSARY]": _contamination,
+    "blind|EPS[:ADVERSARY]": _contamination,
+}
+_TYPES.update({name: _Checked(name, check) for name, check in _CHECKS.items()})
 
-_SHARED: dict[str, dict[str, Any]] = {
-    "goal": {
-        "type": click.Choice(["max", "min"]),
-        "help": "Whether larger or smaller readings are better; max by default. Not with a share.",
-    },
-    "quantile": {
-        "type": QUANTILE,
-        "default": "0.5",
-        "show_default": True,
-        "help": "What is compared: 0.5 is the median, 0.95 the 95th percentile.",
-    },
-    "at_least": {
-        "type": READING,
-        "metavar": "X",
-        "help": "Compare the share of readings that are at least X (passed, converted) instead of a quantile.",
-    },
-    "at_most": {
-        "type": READING,
-        "metavar": "X",
-        "help": "Compare the share of readings that are at most X (answered in time) instead of a quantile.",
-    },
-    "delta": {
-        "type": DELTA,
-        "default": "0.05",
-        "show_default": True,
-        "help": "Error probability of the decision.",
-    },
-    "contamination": {
-        "type": _Checked("EPS[:ADVERSARY]", read_contamination, Contamination),
-        "default": "0.05",
-        "show_default": True,
-        "help": "At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or :malicious for "
-        "stronger adversaries than an oblivious one; 'none' asks for the observed order instead.",
-    },
-    "race_contamination": {
-        "type": _Checked("blind|EPS[:ADVERSARY]", read_contamination, Contamination),
-        "default": "auto",
-        "show_default": "blind in rounds, else 5%",
-        "help": "'blind': disturbances do not know the random order of rounds. Or at most this fraction of the "
-        "runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or 'none' for the "
-        "observed order.",
-    },
-    "evaluate_contamination": {
-        "type": _Checked("EPS", read_contamination, Contamination),
-        "default": "0",
-        "show_default": True,
-        "help": "At most this fraction of the scores of each arm may be wrong, fixed before items are drawn.",
-    },
-    "tolerance": {
-        "type": _Checked("TOLERANCE", Tolerance.of, Tolerance),
-        "default": "0",
-        "show_default": True,
-        "help": "Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of "
-        "the readings.",
-    },
-    "time_tolerance": {
-        "type": _TimeTolerance(),
-        "default": "0",
-        "show_default": True,
-        "help": "Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; for "
-        "readings that are not times, a number in their unit.",
-    },
-    "between": {
-        "type": READING,
-        "nargs": 2,
-        "metavar": "LOW HIGH",
-        "help": "Readings outside this range are known to be bad, assuming that they left it for reasons not "
-        "related to their true value; not for readings cut off at a limit.",
-    },
-    "score_range": {
-        "type": READING,
-        "nargs": 2,
-        "metavar": "LOW HIGH",
-        "help": "Compare the mean of scores in this range on the same items, which are the rounds; the scores are "
-        "taken as given unless --contamination allows for wrong ones.",
-    },
-    "unit": {
-        "metavar": "COLUMN",
-        "help": "The column of what was drawn independently (process, user, item): readings of one unit become "
-        "one, their median.",
-    },
-    "round": {
-        "metavar": "COLUMN|rows",
-        "help": "The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide "
-        "file: compares which arm wins more than half of the rounds.",
-    },
-    "order": {
-        "metavar": "COLUMN|rows",
-        "help": "'rows' if rows are in order of measurement, or the column to sort them by; otherwise their order "
-        "says nothing.",
-    },
-    "sep": {"metavar": "MARK", "help": "The separator of cells, if it is not one of , ; | and tab."},
-    "encoding": {"metavar": "NAME", "help": "Of the text, such as cp1252; UTF-8 and UTF-16 are detected."},
-    "decimal": {"metavar": "MARK", "help": "The mark of decimals: --decimal ,"},
-    "thousands": {"metavar": "MARK", "help": "The mark between thousands: --thousands ,"},
-    "unreadable": {
-        "type": click.Choice(["error", "missing"]),
-        "help": "Count cells that are not numbers as missing instead of stopping at the first.",
-    },
-    "kind": {
-        "type": click.Choice(sorted(set(KINDS.values()))),
-        "help": "What the file is, if neither its ending nor, on standard input, its beginning says.",
-    },
-    "export_html": {"type": NewFile(dir_okay=False), "metavar": "FILE", "help": "Write a self-contained page."},
-    "json": {"is_flag": True, "help": "Print the result as JSON."},
-    "verbose": {"is_flag": True, "help": "Also print what the answer assumes, and what else is known."},
-}
-_PARAMETERS = {
-    "export_html": "html",
-    "json": "as_json",
-    "time_tolerance": "tolerance",
-    "race_contamination": "contamination",
-    "evaluate_contamination": "contamination",
-}
-QUESTION = ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance")
+QUESTION = "goal quantile at-least at-most delta contamination tolerance"
 """What is asked of readings, and how sure the answer has to be."""
 FORM = Form._fields
 """How a file is written."""
+_SHARED = f"""
+--goal max|min  Whether larger or smaller readings are better; max by default. Not with a share.
+--quantile QUANTILE  What is compared: 0.5 is the median, 0.95 the 95th percentile. [default: 0.5]
+--at-least X  Compare the share of readings that are at least X (passed, converted) instead of a quantile.
+--at-most X  Compare the share of readings that are at most X (answered in time) instead of a quantile.
+--delta DELTA  Error probability of the decision. [default: 0.05]
+--contamination EPS[:ADVERSARY]  At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or
+    :malicious for stronger adversaries than an oblivious one; 'none' asks for the observed order instead.
+    [default: 0.05]
+--tolerance TOLERANCE  Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in
+    units of the readings. [default: 0]
+--between LOW HIGH  Readings outside this range are known to be bad, assuming that they left it for reasons not
+    related to their true value; not for readings cut off at a limit.
+--score-range LOW HIGH  Compare the mean of scores in this range on the same items, which are the rounds; the
+    scores are taken as given unless --contamination allows for wrong ones.
+--control ARM  Say which of the other arms are better than this one.
+--tiers  Put all arms in order, as far as it is certain: groups and places.
+--arm COLUMN  The column that names the arm.
+--value COLUMN  The column that holds the reading.
+--unit COLUMN  The column of what was drawn independently (process, user, item): readings of one unit become one,
+    their median.
+--round COLUMN|rows  The column of what arms were measured in side by side (item, person, day), or 'rows' of a
+    wide file: compares which arm wins more than half of the rounds.
+--order COLUMN|rows  'rows' if rows are in order of measurement, or the column to sort them by; otherwise their
+    order says nothing.
+--sep MARK  The separator of cells, if it is not one of , ; | and tab.
+--encoding NAME  Of the text, such as cp1252; UTF-8 and UTF-16 are detected.
+--decimal MARK  The mark of decimals: --decimal ,
+--thousands MARK  The mark between thousands: --thousands ,
+--unreadable error|missing  Count cells that are not numbers as missing instead of stopping at the first.
+--kind {"|".join(sorted(set(KINDS.values())))}  What the file is, if neither its ending nor, on standard input,
+    its beginning says.
+--timeout SECONDS  Kill a run after this many seconds; it counts as worst.
+--seed COUNT  Fixes the order; random by default.
+--json  Print the result as JSON.
+--export-html FILE  Write a self-contained page.
+-q, --quiet  Show no progress.
+--verbose  Also print what the answer assumes, and what else is known.
+"""
+TIMES = """
+--contamination blind|EPS[:ADVERSARY]  'blind': disturbances do not know the random order of rounds. Or at most
+    this fraction of the runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or
+    'none' for the observed order. By default blind in rounds, else 5%.
+--tolerance TOLERANCE|TIME  Also accept an arm that is provably within this of the best: 2% is relative, 5ms a
+    time; for readings that are not times, a number in their unit. [default: 0]
+"""
+"""What is asked of times."""
 
 
-def shared(*names: str) -> Callable[[Any], Any]:
-    """Return the decorator that adds shared options to a verb."""
+def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return the decorator that adds the options of a table to a verb.
 
-    def add(command: Any) -> Any:  # noqa: ANN401 - a function, or a click command
-        for name in reversed(names):
-            flag = f"--{re.sub('^(time|race|evaluate)_', '', name).replace('_', '-')}"
-            command = click.option(flag, _PARAMETERS.get(name, name), **_SHARED[name])(command)
+    Parameters
+    ----------
+    table
+        An option begins at the start of a line: flags, and a metavar that names its type if it takes a value
+        (words in small letters with | between them are choices, "..." makes it repeatable), two spaces, the
+        help. A line that starts with + lists options that verbs share.
+    more
+        By parameter, further arguments of `click.option`.
+    """
+    options = [_option(entry, more) for entry in _expand(table)]
+
+    def add(command: Any) -> Any:  # noqa: ANN401 - a function
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return add
+
+
+def _entries(table: str) -> list[str]:
+    return re.split(r"\n(?=\S)", table.strip())
+
+
+def _expand(table: str) -> list[str]:
+    """Return the options of a table, with those that it shares in place of their names."""
+    shared = {re.findall(r"--([\w-]+)", entry)[0]: entry for entry in _entries(_SHARED)}
+    found = []
+    for entry in _entries(table):
+        found += [shared[name] for name in entry[1:].split()] if entry.startswith("+") else [entry]
+    return found
+
+
+def _option(entry: str, more: dict[str, dict[str, Any]]) -> Callable[[Any], Any]:
+    declared, _, text = entry.partition("  ")
+    flags, metavar = re.fullmatch(r"((?:-\w, )?--?[\w-]+) ?(.*)", declared).groups()  # type: ignore[union-attr]
+    names = flags.split(", ")
+    settings: dict[str, Any] = {"help": " ".join(text.split())}
+    for what, name in (("default", "default"), ("env var", "envvar")):
+        if found := re.search(rf" \[{what}: (.*?)\]", settings["help"]):
+            settings["help"] = settings["help"].replace(found[0], "")
+            settings |= {name: found[1], f"show_{name}": True}
+    if metavar.endswith("..."):
+        metavar, settings["multiple"] = metavar.removesuffix("..."), True
+    if not metavar:
+        settings["is_flag"] = True
+    elif metavar.islower() and "|" in metavar:
+        settings["type"] = click.Choice(metavar.split("|"))
+    else:
+        settings |= {"metavar": metavar, "nargs": len(metavar.split()), "type": _TYPES.get(metavar)}
+    parameter = names[-1].lstrip("-").replace("-", "_")
+    return click.option(*names, parameter, **{**settings, **more.get(parameter, {})})

@@ -1,263 +1,159 @@
-"""Show a race that has ended: the answer, the table, the notes below it, and the exported files."""
+"""A race that has ended, or the study of a log, in every form that is asked for."""
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from truearm.claims import alarms
-from truearm.claims.certificate import Status, Tapes
+from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, judge_gate
 from truearm.claims.ledger import Gate as LedgerGate
 from truearm.claims.result import Result
-from truearm.cli.asked import Asked
-from truearm.cli.edge import Exports, write
-from truearm.cli.live import nearly_equal
-from truearm.cli.screen import Screen
-from truearm.cli.setting import Setting
+from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, exit_code, html_page, lay_out
+from truearm.cli.live import near_words
+from truearm.cli.saved import Race
 from truearm.commands.command import needs_shell
 from truearm.commands.measure import machine
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
-from truearm.policies import Standing
 from truearm.report import tables, words
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
-from truearm.report.numbers import Unit, count, name_of, number, plural, unit_for
+from truearm.report.numbers import number, unit_for
 
-_MAX_FORECAST = 100_000  # runs
 _QUICK_S = 0.005  # below it hyperfine too advises against a shell
+_VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED, "doubtful": DOUBTFUL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A race that has ended."""
 
+    race: Race
     result: Result
-    tapes: Tapes
-    setting: Setting
-    runs: Sequence[Reading]
-    seed: int | None
     unit: str | None = None
     reference: str | None = None
     gate: str | None = None
     budget: int | None = None
     """Rounds in which a gate was unlikely to be decided, so that it ended early."""
-    path: str | None = None
     ended: bool = True
     """Whether a limit ended it, and not the user."""
-    quiet: bool = False
     default_limit: float | None = None
     """Seconds after which it was stopped, if the user set no limit."""
-    shell_cost: float | None = None
-    """Seconds that the shell adds to each reading."""
     stopped: str | None = None
     """The command whose run was stopped because the time was up."""
-    standing: Standing | None = None
-    verbose: bool = False
-    failure: click.ClickException | None = None
     decision: LedgerGate | None = None
     """The gate of a ledger that this race decided."""
+    quiet: bool = False
+    verbose: bool = False
+    here: bool = True
+    """Whether it ran just now, on this machine; a log may come from another."""
+    shell_cost: float | None = None
+    """Seconds that the shell adds to each reading."""
 
-    @property
-    def verdict(self) -> Gate | None:
-        """What the gate says, if there is one."""
-        return judge_gate(self.result, self.gate, tapes=self.tapes, budget=self.budget)
+    def answer(self, *, unless_best: str | None = None, strict: bool = False) -> Answer:
+        """Return all forms of the outcome, and its exit code."""
+        result, setting = self.result, self.race.setting
+        gate, voice, found = self._verdict(), self._voice(), ratios(result, self.reference)
+        metric = setting.metric if setting.commands else None
+        times = hyperfine_results(setting.commands, self.race.runs)
+        first = [] if self.decision is None else [words.ledger_gate(self.decision)]
+        said = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
+        censored = None if setting.conditions.timeout is None else result.problem.censored
 
-    @property
-    def display_unit(self) -> Unit:
-        """The unit that readings are shown in."""
-        return unit_for(self.setting.metric, self.result.arms, self.unit, target=self.result.problem.target)
+        def text(screen: Screen) -> str:
+            return lay_out(
+                result,
+                voice,
+                screen,
+                ratios=found,
+                gate=gate,
+                first=first,
+                censored=censored,
+                verbose=self.verbose,
+                statistics=tables.statistics_rows(result, result.readings, voice.unit, times),
+                notes=[] if self.quiet else [" ".join(filter(None, self._notes(gate)))],
+            )
 
-    @property
-    def voice(self) -> words.Voice:
-        """How sentences name runs, commands and units."""
-        spent = self.default_limit if self.result.status is Status.EXHAUSTED else None
-        voice = words.voice_for(self.result, self.setting.metric, self.display_unit)
-        return voice._replace(options=True, elapsed=spent)
+        def make_document() -> str:
+            more = {
+                **({} if gate is None else {"verdict": gate.verdict}),
+                **describe_race(self.race),
+                **({"results": times} if metric else {}),
+                **({} if self.decision is None else {"gate": self.decision.to_dict()}),
+            }
+            more |= {"shell_cost": self.shell_cost, "machine": machine()} if self.here else {}
+            return json_text(document(result, result.readings, reference=self.reference, metric=metric, **more))
 
-    @property
-    def sentences(self) -> str:
-        """The answer, without the table."""
-        return "\n".join(self._lines(verbose=False))
-
-    def _lines(self, *, verbose: bool) -> list[str]:
-        found = words.lines(self.result, voice=self.voice, verbose=verbose, gate=self.verdict)
-        return found if self.decision is None else [words.ledger_gate(self.decision), *found]
-
-    def rows(self) -> tables.Rows:
-        """Return the table of commands."""
-        censored = None if self.setting.conditions.timeout is None else self.result.problem.censored
-        return tables.arm_rows(self.result, self.voice, ratios(self.result, self.reference), censored=censored)
-
-    def hyperfine(self) -> list[dict[str, Any]]:
-        """Return the results as hyperfine writes them."""
-        return hyperfine_results(self.setting.commands, self.runs)
-
-    def document(self) -> str:
-        """Return everything as JSON."""
-        gate = self.verdict
-        more = {
-            **({} if gate is None else {"verdict": gate.verdict}),
-            "seed": self.seed,
-            "commands": plain_commands(self.setting),
-            **plain_builds(self.setting, self.runs),
-            "shell_cost": self.shell_cost,
-            "machine": machine(),
-            "results": self.hyperfine(),
-            **({} if self.decision is None else {"gate": self.decision.to_dict()}),
+        rows = tables.arm_rows(result, voice, found, censored=censored)
+        forms = {
+            "json": make_document,
+            "csv": lambda: csv_text(result, times),
+            "markdown": lambda: tables.markdown(rows, said),
+            "html": lambda: html_page(result, voice, metric, gate),
         }
-        metric = self.setting.metric
-        return json_text(document(self.result, self.tapes, reference=self.reference, metric=metric, **more))
+        code = exit_code(result, unless_best=unless_best, gate=gate, strict=strict)
+        if self.decision is not None:
+            code = _VERDICT_CODES[self.decision.verdict]
+        return Answer(text, code, forms, said, notice=self.budget is not None and not result.alarms)
 
-    def makers(self) -> dict[str, Callable[[], str]]:
-        """Return what makes each export."""
-        return {
-            "json": self.document,
-            "csv": lambda: csv_text(self.result, self.hyperfine()),
-            "markdown": lambda: tables.markdown(self.rows(), self.sentences),
-            "html": lambda: html_page(
-                self.result, self.tapes, self.display_unit, self.setting.metric, self.verdict
-            ),
-        }
+    def _verdict(self) -> Gate | None:
+        return judge_gate(self.result, self.gate, budget=self.budget)
 
-    def text(self, *, err: bool = False) -> str:
-        """Return what a person reads, on standard output or standard error."""
-        result, screen, gate = self.result, Screen.here(err=err), self.verdict
-        answer = [screen.answer(self._lines(verbose=self.verbose), result, gate)]
-        rest = [
-            screen.table(self.rows(), result, ratios(result, self.reference), self.display_unit),
-            tables.table(rows) if (rows := tables.control_rows(result)) else "",
-        ]
-        if self.verbose:
-            rows = tables.statistics_rows(result, self.tapes, self.display_unit, self.hyperfine())
-            rest.append(tables.table(rows, screen.width if screen.terminal else None, words=False))
-            rest += [screen.wrap(words.breakdowns(result)), screen.bullets(result.assumptions)]
-        rest.append("" if self.quiet else screen.wrap(" ".join(_notes(self)), dim=True))
-        return screen.arrange(answer, rest)
+    def _voice(self) -> words.Voice:
+        """Return how sentences name runs, commands and units."""
+        result, setting = self.result, self.race.setting
+        if not setting.commands:
+            return words.PLAIN._replace(options=True)
+        unit = unit_for(setting.metric, result.arms, self.unit, target=result.problem.target)
+        elapsed = self.default_limit if result.status is Status.EXHAUSTED else None
+        return words.voice_for(result, setting.metric, unit)._replace(options=True, elapsed=elapsed)
 
+    def _notes(self, gate: Gate | None) -> Iterator[str]:
+        race, setting, result = self.race, self.race.setting, self.result
+        undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
+        if undecided and not self.ended and result.status is Status.EXHAUSTED:
+            yield "Interrupted."
+        if undecided and self.default_limit is not None:
+            yield f"--max-time allows more than {number(self.default_limit / 60)} minutes."
+        if self.stopped is not None:
+            yield words.stopped_run(self.stopped, hooked=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
+        if undecided and gate is None and not result.ties and result.problem.rounds:
+            yield near_words(race.study.standing, max(result.pulls.values()))
+            left = race.study.standing.pulls_left(result.pulls, 1) if min(result.pulls.values()) else math.inf
+            yield words.runs_left(left, close=bool(race.study.standing.close))
+        yield self._about_shell()
+        yield from describe_losses(race)
+        if len(setting.arms) == 1:
+            yield self._about_outliers()
+        elif self.verbose and race.study.seed is not None:
+            inside = " inside each round" if result.problem.rounds else ""
+            yield f"Order of runs{inside} shuffled with seed {race.study.seed}."
+        if race.store is not None:
+            limits = "; this limit no longer applies unless you set it again" if self.ended else ""
+            limits = "; -M allows more builds" if self.ended and setting.random_builds else limits
+            yield words.where_saved(Path(race.store.path).name, limits if undecided else None)
 
-def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None, gate: Gate | None = None) -> str:
-    """Return the report as a page."""
-    from truearm.report.pages import page  # a race that writes no page starts without it
-
-    return page(result, tapes, unit=unit, metric=metric, gate=gate)
-
-
-def write_exports(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
-    """Write every file that was asked for; a failure of one does not affect the others."""
-    exports = Exports()
-    for name, path in asked.exports.items():
-        text = makers[name]().rstrip("\n")
-        if path == "-":
-            click.echo(text)
-        else:
-            with exports.writing(path):
-                write(path, f"{text}\n")
-    if asked.github_summary:
-        path = os.environ["GITHUB_STEP_SUMMARY"]
-        with exports.writing(path):
-            write(path, f"{makers['markdown']()}\n\n", append=True)
-    return exports
-
-
-def plain_commands(setting: Setting) -> list[dict[str, Any]]:
-    """Return the commands for JSON."""
-    return [
-        {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
-        for c in setting.commands
-    ]
-
-
-def plain_builds(setting: Setting, runs: Sequence[Reading]) -> dict[str, Any]:
-    """Return the builds for JSON, with the seeds in order of round, if every round had new ones."""
-    if (builds := setting.random_builds) is None:
-        return {}
-    seeds = {arm: [(run.notes or {}).get("seed") for run in runs if run.arm == arm] for arm in setting.arms}
-    plain = {"command": builds.command, "rounds": builds.rounds, "runs_per_build": builds.runs, "seeds": seeds}
-    return {"builds": plain}
-
-
-def _notes(outcome: Outcome) -> Iterator[str]:
-    setting, result = outcome.setting, outcome.result
-    gate = outcome.verdict
-    undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
-    if undecided and not outcome.ended and result.status is Status.EXHAUSTED:
-        yield "Interrupted."
-    if undecided and outcome.default_limit is not None:
-        yield f"--max-time allows more than {number(outcome.default_limit / 60)} minutes."
-    if outcome.stopped is not None:
-        hooked = {"prepare", "conclude"} & set(setting.hooks)
-        around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
-        yield f"Time was up: a run of {name_of(outcome.stopped)}{around} was stopped, without a reading{remedy}."
-    if undecided and gate is None and not result.ties:
-        yield from _forecast(outcome)
-    yield from _about_shell(outcome)
-    for arm in setting.arms:
-        yield from describe_losses(arm, [run for run in outcome.runs if run.arm == arm])
-    if len(setting.arms) == 1:
-        yield from _about_outliers(outcome)
-    elif outcome.verbose and outcome.seed is not None:
-        inside = " inside each round" if result.problem.rounds else ""
-        yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
-    if outcome.path is not None:
-        limits = "; this limit no longer applies unless you set it again" if outcome.ended else ""
-        limits = "; -M allows more builds" if outcome.ended and setting.random_builds else limits
-        yield where_saved(Path(outcome.path).name, limits if undecided else None)
-
-
-def where_saved(name: str, limits: str | None) -> str:
-    """Return where the readings are, and how to continue unless `limits` is None."""
-    if limits is None:
-        return f"All readings are in {name_of(name)}."
-    return f"All readings are in {name_of(name)}; continue with: truearm race --resume {name_of(name)}{limits}"
-
-
-def _forecast(outcome: Outcome) -> Iterator[str]:
-    """Say what an undecided race in rounds still needs, if its runs continue as they were."""
-    result, standing = outcome.result, outcome.standing
-    if standing is None or not result.problem.rounds:
-        return
-    if near := nearly_equal(standing, max(result.pulls.values())):
-        yield near
-    left = standing.pulls_left(result.pulls, 1)
-    if _MAX_FORECAST < left < math.inf:
-        yield "More runs would not decide this in practice."
-    elif 0 < left < math.inf and min(result.pulls.values()):
-        ends = "would tell whether they can be told apart" if standing.close else "would decide"
-        more = number(float(f"{left:.1g}"))
-        yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
-
-
-def _about_outliers(outcome: Outcome) -> Iterator[str]:
-    """Describe runs of one command alone that are far from its median."""
-    arm, unit = outcome.result.arms[0], outcome.display_unit
-    tape = [math.nan if x is None else x for x in outcome.tapes[arm.name]]
-    found = alarms.far_readings(tape) if outcome.result.problem.target == "quantile" else ()
-    if found:
+    def _about_outliers(self) -> str:
+        """Describe runs of one command alone that are far from its median."""
+        arm, result = self.result.arms[0], self.result
+        tape = [math.nan if x is None else x for x in result.readings[arm.name]]
+        found = alarms.far_readings(tape) if result.problem.target == "quantile" else ()
+        if not found:
+            return ""
         worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
-        yield (
-            f"{plural(len(found), 'run')} of {count(len(tape))} lie{'s' * (len(found) == 1)} more than ten robust "
-            f"standard deviations from the median, the farthest {unit.attach(number(worst / unit.size))}: "
-            "something else was running, or it does this now and then."
-        )
-        if found[0] == 0 and not outcome.setting.warmup:
-            yield "The first run is one of them: -w 1 leaves it out."
+        is_first = found[0] == 0 and not self.race.setting.warmup
+        return words.far_runs(len(found), len(tape), self._voice().measure(worst), is_first=is_first)
 
-
-def _about_shell(outcome: Outcome) -> Iterator[str]:
-    commands, cost = outcome.setting.commands, outcome.shell_cost
-    if commands[0].shell is None:
-        return
-    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
-    yield f"Commands ran through {name_of(commands[0].shell)}{took}."
-    quick = any(0 <= arm.observed < _QUICK_S for arm in outcome.result.arms)
-    if cost is not None and quick and not any(_needs_shell(command.text) for command in commands):
-        yield "A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
+    def _about_shell(self) -> str:
+        commands, cost = self.race.setting.commands, self.shell_cost
+        if commands[0].shell is None:
+            return ""
+        quick = any(0 <= arm.observed < _QUICK_S for arm in self.result.arms)
+        needless = cost is not None and quick and not any(_needs_shell(command.text) for command in commands)
+        return words.shell_note(commands[0].shell, cost, needless=needless)
 
 
 def _needs_shell(line: str) -> bool:
@@ -267,20 +163,29 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def describe_losses(
-    arm: str, runs: Sequence[Reading], late: str = "worse than any run that ended"
-) -> Iterator[str]:
-    """Say how many runs of a command timed out (`late` is what that counts as), failed or left processes."""
-    notes = [run.notes or {} for run in runs]
-    killed, behind = (sum(bool(note.get(key)) for note in notes) for key in ("timed_out", "left_behind"))
-    failed = sum(math.isnan(run.value) for run in runs)
-    if killed:
-        yield f"{plural(killed, 'run')} of {name_of(arm)} timed out: {late}."
-    if behind:
-        yield (
-            f"{plural(behind, 'run')} of {name_of(arm)} left processes running, which truearm does not end and "
-            "which take time from later runs: let the command wait for them, or end them with --conclude."
+def describe_losses(race: Race, late: str = "worse than any run that ended") -> Iterator[str]:
+    """Say how many runs of each command timed out (`late` is what that counts as), failed or left processes."""
+    by_arm: dict[str, list[Reading]] = {arm: [] for arm in race.setting.arms}
+    for run in race.runs:
+        by_arm[run.arm].append(run)
+    for arm, runs in by_arm.items():
+        killed, behind = (
+            sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
         )
-    if failed:
-        what = "was lost: a missing reading" if failed == 1 else "were lost: missing readings"
-        yield f"{plural(failed, 'run')} of {name_of(arm)} failed or {what}, at the worst."
+        yield from words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
+
+
+def describe_race(race: Race) -> dict[str, Any]:
+    """Return the seed, the commands, and random builds with their seeds in order of round, for JSON."""
+    setting, runs = race.setting, race.runs
+    plain: dict[str, Any] = {"seed": race.study.seed}
+    if setting.commands:
+        plain["commands"] = [
+            {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
+            for c in setting.commands
+        ]
+    if (builds := setting.random_builds) is not None:
+        seeds = {arm: [(run.notes or {}).get("seed") for run in runs if run.arm == arm] for arm in setting.arms}
+        counts = {"command": builds.command, "rounds": builds.rounds, "runs_per_build": builds.runs}
+        plain["builds"] = {**counts, "seeds": seeds}
+    return plain

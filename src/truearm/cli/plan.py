@@ -1,77 +1,50 @@
 """`truearm plan`: before sampling, what it will take."""
 
 import math
-import shutil
-import sys
+from collections.abc import Mapping
 from decimal import ROUND_FLOOR
-from typing import Any, Literal
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from truearm.cli import edge, options
+from truearm.cli.answer import GOOD, UNDECIDED, Screen
+from truearm.cli.edge import ERROR, export
+from truearm.cli.options import FORM, QUESTION, declare
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.evidence.units import Reduction
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
-from truearm.problem import Contamination, Tolerance
+from truearm.problem import Contamination
 from truearm.report.export import json_text
 from truearm.report.numbers import count, number, percent
-from truearm.report.tables import table
 
-_MOST_ARMS = 1000  # a minute of work
-UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
+_OPTIONS = f"""
+--arms ARMS  How many arms there are. [default: 5]
+--gap GAP...  How far the others are behind the best: in units of the family, whose scale is 1, or with --share in
+    points; 0.5 by default. Repeat it to give one for each.
+--family {"|".join(FAMILIES)}  The law of the readings, of unit scale. [default: gaussian]
+--share SHARE  Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.
+--pilot FILE|URL  Plan with the readings in this file instead of a family.
+--arm COLUMN  The column of the pilot file that names the arm.
+--value COLUMN  The column of the pilot file that holds the reading.
+--rounds  Arms side by side in random order; blind by default.
++ unit {" ".join(FORM)} {QUESTION} between json
+--plot FILE  Draw the table: PNG, SVG or PDF.
+"""
 
 
-@click.command("plan", context_settings={"max_content_width": 100})
-@click.option(
-    "--arms", type=options.Whole(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are."
-)
-@click.option(
-    "--gap",
-    "gaps",
-    type=options.GAP,
-    multiple=True,
-    metavar="GAP",
-    help="How far the others are behind the best: in units of the family, whose scale is 1, or with --share in "
-    "points; 0.5 by default. Repeat it to give one for each.",
-)
-@click.option(
-    "--family",
-    type=click.Choice(list(FAMILIES)),
-    default="gaussian",
-    show_default=True,
-    help="The law of the readings, of unit scale.",
-)
-@click.option(
-    "--share",
-    type=options.SHARE,
-    help="Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.",
-)
-@click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
-@click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
-@click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
-@click.option("--rounds", is_flag=True, help="Arms side by side in random order; blind by default.")
-@options.shared("unit", *options.FORM, *options.QUESTION, "between", "json")
-@click.option(
-    "--plot",
-    type=options.NewFile(dir_okay=False),
-    metavar="FILE",
-    help="Draw the table: PNG, SVG or PDF.",
-)
+@click.command("plan")
+@declare(_OPTIONS)
+@click.pass_context
 def plan_command(
+    ctx: click.Context,
+    /,
     *,
-    arms: int,
-    gaps: tuple[tuple[float, bool], ...],
+    gap: tuple[tuple[float, bool], ...],
     pilot: str | None,
-    arm: str | None,
-    value: str | None,
-    unit: str | None,
-    goal: Literal["max", "min"] | None,
-    contamination: Contamination | None,
-    tolerance: Tolerance,
-    as_json: bool,
+    json: bool,
     plot: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `plan`
 ) -> None:
@@ -86,93 +59,92 @@ def plan_command(
 
     Ends with 3 if no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
-    source = click.get_current_context().get_parameter_source("contamination")
-    if chosen["rounds"] and source is ParameterSource.DEFAULT:
-        contamination = Contamination.of("blind")
-    if contamination is None:
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if chosen["rounds"] and "contamination" not in given:
+        chosen["contamination"] = Contamination.of("blind")
+    if chosen["contamination"] is None:
         msg = "a plan needs a share of bad readings to plan for: --contamination 0.05, not none"
         raise click.UsageError(msg)
-    if tolerance.relative:
-        amount = f"{100 * tolerance.amount:g}%"
+    if chosen["tolerance"].relative:
+        amount = f"{100 * chosen['tolerance'].amount:g}%"
         msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
         raise click.UsageError(msg)
-    if chosen["share"] is None and (percents := [gap for gap, percent in gaps if percent]):
+    if chosen["share"] is None and (percents := [amount for amount, is_percent in gap if is_percent]):
         msg = (
             f"--gap {100 * percents[0]:g}% is a ratio, but the family has unit scale; write --gap {percents[0]:g} "
             f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
         )
         raise click.UsageError(msg)
-    form = {name: chosen.pop(name) for name in options.FORM}
+    columns = Columns(*(chosen.pop(name) for name in ("arm", "value", "unit")))
+    form = {name: chosen.pop(name) for name in FORM}
     if pilot is not None:
-        _refuse_beside_pilot("arms", "gaps", "family")
+        if beside := [name for name in ("arms", "gap", "family") if name in given]:
+            why = "arms, gaps and laws are those of the pilot's readings"
+            msg = f"--{beside[0]} and --pilot exclude each other: {why}"
+            raise click.UsageError(msg)
+        is_share = chosen["at_least"] is not None or chosen["at_most"] is not None
         how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
-        readings = load(pilot, Columns(arm, value, unit), how, Form.of(**form))
-        goal = goal or ("min" if readings.timed and chosen["at_least"] is chosen["at_most"] is None else None)
+        readings = load(pilot, columns, how, Form.of(**form))
+        chosen["goal"] = chosen["goal"] or ("min" if readings.timed and not is_share else None)
         chosen["pilot"] = readings.tapes
-    elif given := [name for name, said in {"arm": arm, "value": value, "unit": unit, **form}.items() if said]:
-        msg = f"--{given[0].replace('_', '-')} says how a pilot file is read; give one with --pilot FILE"
+    elif about_file := [name for name in ("arm", "value", "unit", *form) if name in given]:
+        msg = f"--{about_file[0].replace('_', '-')} says how a pilot file is read; give one with --pilot FILE"
         raise click.UsageError(msg)
-    gap = [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0] if gaps else 0.5
-    found = plan(arms=arms, gap=gap, goal=goal, contamination=contamination, tolerance=tolerance, **chosen)
-    click.echo(json_text(found.to_dict()) if as_json else _text(found, _describe_defaults(pilot, chosen)))
-    exports = edge.Exports()
+    gaps = [amount for amount, _ in gap]
+    found = plan(gap=gaps if len(gaps) > 1 else gaps[0] if gaps else 0.5, **chosen)
+    assumed = "" if pilot is not None else _describe_defaults(given, chosen)
+    click.echo(json_text(found.to_dict()) if json else _text(found, assumed))
+    done = True
     if plot is not None:
         from truearm.report.plot import save_plan
 
-        with exports.writing(plot):
-            save_plan(found, plot)
-    sys.exit(exports.code(0 if found.identifiable else UNDECIDABLE))
+        done = export(plot, lambda: save_plan(found, plot))
+    ctx.exit(ERROR if not done else GOOD if found.identifiable else UNDECIDED)
 
 
-def _describe_defaults(pilot: str | None, chosen: dict[str, Any]) -> str:
+def _describe_defaults(given: set[str], chosen: Mapping[str, Any]) -> str:
     """Return the defaults that the numbers rest on."""
-    context, defaults = click.get_current_context(), []
-    if context.get_parameter_source("gaps") is ParameterSource.DEFAULT:
+    defaults = []
+    if "gap" not in given:
         defaults.append(("a gap of 0.5 between the best arm and every other", "--gap"))
-    if context.get_parameter_source("family") is ParameterSource.DEFAULT and chosen["share"] is None:
+    if "family" not in given and chosen["share"] is None:
         defaults.append((f"{chosen['family']} readings of unit scale", "--family"))
-    if pilot is not None or not defaults:
+    if not defaults:
         return ""
     whats, hows = zip(*defaults, strict=True)
     return f" This assumes {' and '.join(whats)}; change it with {', '.join(hows)} or --pilot FILE."
 
 
-def _refuse_beside_pilot(*names: str) -> None:
-    """Refuse options that say what the readings of a pilot say already."""
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            flag = f"--{name.removesuffix('s') if name == 'gaps' else name}"
-            msg = f"{flag} and --pilot exclude each other: arms, gaps and laws are those of the pilot's readings"
-            raise click.UsageError(msg)
-
-
 def _text(found: Plan, assumed: str = "") -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
-    width = min(shutil.get_terminal_size().columns, 100)
-    way = "toptwo" if found.wins is None else "paired"
+    screen, way = Screen.here(), _policy(found)
     heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
-    parts = [
-        click.wrap_text(f"{found}{assumed}", width),
-        table(_needs(found)),
-        f"{heading}\n\n{table(_grid(found))}",
-    ]
-    return "\n\n".join(parts)
+    tables = [screen.table(_needs(found)), f"{screen.wrap(heading)}\n\n{screen.table(_grid(found))}"]
+    return screen.arrange([screen.wrap(f"{found}{assumed}")], tables)
+
+
+def _policy(found: Plan) -> str:
+    return "toptwo" if found.wins is None else "paired"
 
 
 def _needs(found: Plan) -> list[tuple[str, ...]]:
+    heading = ("decision", "lower bound", _policy(found), "possible up to")
     if found.contamination.blind:
-        return [("decision", "lower bound", "paired", "possible up to"), ("blind", *_outlook(found, found.clean))]
+        return [heading, ("blind", *_outlook(found, found.clean))]
     outlooks = {
         "certified, readings clean": found.clean,
         "certified, at their worst": found.worst,
         "separated, at their worst": found.promised,
     }
-    heading = ("decision", "lower bound", "toptwo" if found.wins is None else "paired", "possible up to")
+    sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
     return [
         heading,
         *((name, *_outlook(found, outlook)) for name, outlook in outlooks.items()),
-        *_algorithms(found),
+        *(
+            (f"{name}: sharp, printed", "", f"{_pulls(size.sharp)}, {_pulls(size.paper)}", "")
+            for name, size in sizes.items()
+            if found.applicable or size != Size(None, None)
+        ),
     ]
 
 
@@ -183,22 +155,13 @@ def _outlook(found: Plan, outlook: Outlook) -> tuple[str, ...]:
     return bound, count(math.ceil(outlook.expected)), percent(outlook.largest_eps, ROUND_FLOOR)
 
 
-def _algorithms(found: Plan) -> list[tuple[str, ...]]:
-    sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    return [
-        (f"paper's {name}: sharp, printed", "", _size(size), "")
-        for name, size in sizes.items()
-        if found.applicable or size != Size(None, None)
-    ]
-
-
-def _size(size: Size) -> str:
-    return ", ".join("never" if pulls is None else count(pulls) for pulls in (size.sharp, size.paper))
+def _pulls(pulls: int | None) -> str:
+    return "never" if pulls is None else count(pulls)
 
 
 def _grid(found: Plan) -> list[tuple[str, ...]]:
     by_gap: dict[float, list[str]] = {}
     for cell in found.table:
-        by_gap.setdefault(cell.gap, []).append("never" if cell.pulls is None else count(cell.pulls))
+        by_gap.setdefault(cell.gap, []).append(_pulls(cell.pulls))
     levels = list(dict.fromkeys(cell.eps for cell in found.table))
     return [("gap", *map(percent, levels)), *((number(gap), *row) for gap, row in by_gap.items())]

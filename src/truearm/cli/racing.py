@@ -8,22 +8,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
-from truearm.cli import saved
+from truearm.cli import follower, saved
+from truearm.cli.answer import Answer
 from truearm.cli.asked import Asked, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
-from truearm.cli.follower import Follower
 from truearm.cli.live import Board
 from truearm.cli.outcome import Outcome
-from truearm.cli.setting import Setting
+from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import (
     NOTE,
     Run,
@@ -36,66 +36,47 @@ from truearm.commands.measure import (
     shell_cost,
 )
 from truearm.commands.process import check_posix
-from truearm.commands.revisions import Builder, check_out, check_unchanged
+from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
 from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
-from truearm.events import Noted, Reading
+from truearm.events import Noted
 from truearm.evidence import Judge
 from truearm.policies import Policy
 from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.report.numbers import plural
-from truearm.run import Study, run, shuffle
-from truearm.store import Store, lock
+from truearm.report.numbers import name_of, plural
+from truearm.run import Study, shuffle
+from truearm.run import run as run_study
+from truearm.store import lock
 from truearm.study import Study as PureStudy
-
-if TYPE_CHECKING:
-    from truearm.claims.ledger import Gate
-    from truearm.ledger import Ledger
 
 MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
-    """A study of commands, how they are run, and its log."""
-
-    study: PureStudy
-    setting: Setting
-    first: int
-    store: Store | None
-    follower: Follower | None = None
-    """Watches the metrics of a suite."""
-    ledger: "Ledger | None" = None
-    gate: "Gate | None" = None
-    """The gate of the ledger that this race decides."""
-
-
 def start(asked: Asked, stack: ExitStack) -> Race:
     """Return a new race; its log is opened on the stack if it is saved."""
     check_posix()
-    announce = partial(click.echo, f"Preparing {', '.join(asked.revisions)} ...", err=True)
-    revisions = (
-        check_out(
-            asked.revisions,
+    revisions: Sequence[Revision] = ()
+    if asked.rev:
+        announce = partial(click.echo, f"Preparing {', '.join(asked.rev)} ...", err=True)
+        revisions = check_out(
+            asked.rev,
             build=asked.build,
             every_round=asked.builds is not None,
             announce=(lambda: None) if asked.quiet else announce,
         )
-        if asked.revisions
-        else ()
-    )
     setting, problem = define(asked, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
     suite = suite_of(asked, setting, problem)
     ledger, gate = None, None
     if asked.ledger is not None:
-        from truearm.cli.ledger import at_level, open_gate  # other races start without it
+        from truearm.cli.records import open_gate  # other races start without it
+        from truearm.ledger import at_level
 
         ledger, gate = open_gate(asked, setting, revisions)
         stack.enter_context(ledger)
@@ -118,75 +99,73 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     if asked.save:
         stack.enter_context(lock(asked.save))
         store = stack.enter_context(saved.create(asked.save, study, setting, suite))
-    follower = None if suite is None else Follower(suite, study)
-    return Race(
-        study=study, setting=setting, first=first, store=store, follower=follower, ledger=ledger, gate=gate
-    )
+    return Race(study=study, setting=setting, store=store, suite=suite, ledger=ledger, gate=gate)
 
 
-def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
+def resume(asked: Asked, stack: ExitStack) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
     check_posix()
+    path, gate = asked.resume, asked.fail_if_worse_than
     stack.enter_context(lock(path))
-    found = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=yes)))
-    if found.setting is None:
+    race = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=asked.yes)))
+    setting, study = race.setting, race.study
+    if not setting.commands:
         msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"
         raise InvalidArgument(msg)
-    policy = found.study.policy
-    known = isinstance(policy, AgainstControl | Alone | Paired | TopTwo)
-    if not known or found.setting.arms != found.study.problem.arms:
+    known = isinstance(study.policy, AgainstControl | Alone | Paired | TopTwo)
+    if not known or setting.arms != study.problem.arms:
         msg = f"{path} holds a race that truearm does not start; see `truearm report {path}`"
         raise InvalidArgument(msg)
-    if found.setting.random_builds:
-        stack.enter_context(found.setting.random_builds.hold())
-    else:
-        check_unchanged(command.cwd for command in found.setting.commands if command.cwd is not None)
-    follower = None if found.suite is None else Follower(found.suite, found.study)
-    first = getattr(policy, "first", 1)
-    return Race(study=found.study, setting=found.setting, first=first, store=found.store, follower=follower)
-
-
-def run_race(race: Race, asked: Asked) -> Outcome:
-    """Run a race to its end and return its outcome."""
-    setting = race.setting
-    control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
-    gate = check_name(asked.fail_if_worse_than, setting) or setting.guard
-    if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
+    check_name(gate, setting)
+    asked.best_of = setting.best_of
+    if race.suite is None and gate not in (None, setting.guard):
         msg = f"the race started without --fail-if-worse-than {gate}; a gate is fixed at the start, so race again"
         raise InvalidArgument(msg)
+    if race.suite is not None and gate not in (None, race.suite.reference):
+        reference = name_of(race.suite.reference)
+        msg = f"the suite compares with {reference}; a gate is fixed at the start, so race again for {gate!r}"
+        raise InvalidArgument(msg)
+    if setting.random_builds:
+        stack.enter_context(setting.random_builds.hold())
+        asked.builds = setting.random_builds.rounds
+    else:
+        check_unchanged(command.cwd for command in setting.commands if command.cwd is not None)
+    return race if race.suite is None or gate is None else replace(race, suite=replace(race.suite, gate=True))
+
+
+def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
+    """Run a race to its end; return its answer, and the failure that ended it."""
+    unless_best = check_name(asked.fail_unless_best, race.setting)
     recorder = _Recorder(race)
-    failure, late = run_commands(race, asked, recorder)
-    result = setting.mark(race.study.result)
+    failure, late = _run_commands(race, asked, recorder)
+    if race.suite is not None:
+        return follower.answer(race, asked, late=late), failure
+    setting, study = race.setting, race.study
+    result = setting.mark(study.result)
+    control = study.policy.control if isinstance(study.policy, AgainstControl) else None
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
-    return Outcome(
+    outcome = Outcome(
+        race=race,
         result=result,
-        tapes=race.study.readings,
-        setting=setting,
-        runs=[event for event in race.study.events() if isinstance(event, Reading)],
-        seed=race.study.seed,
         unit=asked.time_unit,
-        reference=control or gate,
-        gate=gate,
+        reference=control or setting.guard,
+        gate=setting.guard,
         budget=recorder.budget,
-        path=str(race.store.path) if race.store is not None else None,
-        ended=late or most or recorder.budget is not None or result.total >= race.study.max_pulls,
-        quiet=asked.quiet,
+        ended=late or most or recorder.budget is not None or result.total >= study.max_pulls,
         default_limit=asked.limit if late and asked.max_time is None else None,
-        shell_cost=shell_cost(setting.commands[0], setting.metric),
         stopped=recorder.stopped,
-        standing=race.study.standing,
+        decision=None if race.ledger is None or race.gate is None else race.ledger.record(race.gate, result),
+        quiet=asked.quiet,
         verbose=asked.verbose,
-        failure=failure,
+        shell_cost=shell_cost(setting.commands[0], setting.metric),
     )
+    return outcome.answer(unless_best=unless_best, strict=asked.strict), failure
 
 
-def run_commands(
-    race: Race, asked: Asked, recorder: "_Recorder | None" = None
-) -> tuple[click.ClickException | None, bool]:
+def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[click.ClickException | None, bool]:
     """Run a race to its end; return the failure that ended it, and whether its time limit did."""
     started, study, failure = time.monotonic(), race.study, None
-    recorder = recorder or _Recorder(race)
-    if _is_settled(race, recorder.counts, asked.most):
+    if recorder.is_settled(asked.most):
         study.stop()  # the log needs no more runs
     if not study.done:
         try:
@@ -195,7 +174,7 @@ def run_commands(
                 with _board(race, asked, recorder) as draw, _time_limit(asked, recorder):
                     watch = partial(_is_enough, race, recorder, asked, _alone_until(race, asked), draw)
                     source = partial(partial, recorder.pull)
-                    run(study, source, max_seconds=asked.limit, watch=watch)
+                    run_study(study, source, max_seconds=asked.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
             failure = _describe_failure(race, error.__cause__ or error, asked)
@@ -225,16 +204,7 @@ def _is_enough(
         return True
     if not race.study.in_round and recorder.is_out_of_reach(asked):
         return True
-    return _is_settled(race, recorder.counts, asked.most)
-
-
-def _is_settled(race: Race, counts: Counter[str], most: int | None) -> bool:
-    """Return True if all metrics are settled, or a command has had its runs."""
-    if race.follower is not None and race.follower.done(race.first):
-        return True
-    if most is None or max(counts.values()) < most or race.study.in_round:
-        return False
-    return min(counts[arm] for arm in race.setting.arms) >= race.first
+    return recorder.is_settled(asked.most)
 
 
 @contextmanager
@@ -244,16 +214,13 @@ def _board(race: Race, asked: Asked, recorder: "_Recorder") -> Iterator[Callable
     if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
-    if race.follower is not None:
-        yield race.follower.draw
+    if recorder.follower is not None:
+        yield recorder.follower.draw
         click.echo(err=True)
         return
     soon = len(setting.commands) == 1 and asked.brief  # it takes a few seconds
     limit = float("inf") if asked.limit is None or soon else asked.limit
-    timed = setting.conditions.timeout is not None
-    with Board(
-        race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
-    ) as board:
+    with Board(race, unit=asked.time_unit, limit=limit) as board:
         if setting.random_builds:
             board.spent = recorder.spent
             recorder.draw = board.draw
@@ -330,6 +297,7 @@ class _Recorder:
     def __init__(self, race: Race) -> None:
         setting = race.setting
         self.race = race
+        self.follower = None if race.suite is None else follower.Follower(race.suite, race.study)
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self.running: str | None = None
         self.stopped: str | None = None
@@ -350,6 +318,14 @@ class _Recorder:
 
     def __exit__(self, *_: object) -> None:
         clear_run_variables()
+
+    def is_settled(self, most: int | None) -> bool:
+        """Return True if all metrics are settled, or a command has had its runs."""
+        if self.follower is not None and self.follower.done(self.race.first):
+            return True
+        if most is None or max(self.counts.values()) < most or self.race.study.in_round:
+            return False
+        return min(self.counts[arm] for arm in self.race.setting.arms) >= self.race.first
 
     def is_out_of_reach(self, asked: Asked) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
@@ -428,6 +404,6 @@ class _Recorder:
         finally:
             self.running = None
         self.counts[arm] += 1
-        if self.race.follower is not None:
-            self.race.follower.add(arm, details.get(NOTE))
+        if self.follower is not None:
+            self.follower.add(arm, details.get(NOTE))
         return Noted(value, details)

@@ -1,37 +1,125 @@
-"""A race in a file: create its log, open it again, and ask before the commands of another user's log are run."""
+"""A race and its log: what it runs, and consent before the commands of another user's log are run."""
 
 import json
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.suite import Suite
+from truearm.claims.result import Result
+from truearm.claims.suite import Suite, SuiteResult
 from truearm.cli.edge import check_file
-from truearm.cli.setting import Setting
-from truearm.commands.command import Command
+from truearm.commands.command import Command, share_shell
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
+from truearm.commands.revisions import Builds
 from truearm.errors import InvalidArgument, TruearmError, printable
+from truearm.events import Reading
 from truearm.run import log_to, resume_study
 from truearm.store import Store
 from truearm.study import Study
 
+if TYPE_CHECKING:
+    from truearm.claims.ledger import Gate
+    from truearm.ledger import Ledger
+
+AnyResult = TypeVar("AnyResult", Result, SuiteResult)
+HOOKS = ("setup", "prepare", "conclude", "cleanup")
 _SIGNATURE = "mark"
 
 
-class Saved(NamedTuple):
-    """A log and its study; the setting if it is a race, and the suite if it has one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The commands of a race, and everything around them that is the same in every round."""
 
-    store: Store
+    commands: tuple[Command, ...]
+    metric: str = "wall"
+    conditions: Conditions = field(default_factory=Conditions)
+    warmup: int = 0
+    warmup_every_run: bool = False
+    """Whether every run follows an unmeasured run of the same command."""
+    best_of: int = 1
+    """Runs of each command in a round, the best of which is its reading."""
+    hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
+    """For each of `HOOKS` the command to run, by arm."""
+    guard: str | None = None
+    """The arm that others must not be worse than, if it was named when the race began."""
+    builds: Builds | None = None
+    """How the commands are built, if they are revisions that are."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "commands", share_shell(self.commands))
+        seen: set[str] = set()
+        for command in self.commands:
+            if any("\ud800" <= char <= "\udfff" for char in command.name):
+                msg = f"a command must be valid Unicode, but got {command.name!r}; use another name: -n NAME"
+                raise InvalidArgument(msg)
+            if command.name in seen:
+                msg = f"two commands are called {command.name!r}; give them different names with -n"
+                raise InvalidArgument(msg)
+            seen.add(command.name)
+        for stage, hooks in self.hooks.items():
+            if stage not in HOOKS or set(hooks) != seen:
+                msg = f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r} for {sorted(hooks)}"
+                raise InvalidArgument(msg)
+            other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
+            lines = {(hook.cwd, hook.text) for hook in hooks.values()}
+            if other is not None and len(lines) > len({cwd for cwd, _ in lines}):  # the last one would serve all
+                msg = (
+                    f"--{stage} differs by command, but commands take turns; use {other}, which runs for every run"
+                )
+                raise InvalidArgument(msg)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the commands."""
+        return tuple(command.name for command in self.commands)
+
+    @property
+    def random_builds(self) -> Builds | None:
+        """How the commands are built if every round has new builds."""
+        return self.builds if self.builds is not None and self.builds.rounds is not None else None
+
+    def mark(self, result: AnyResult | None) -> AnyResult:
+        """Return a result that says which builds it is about, and of how many runs each reading is the best."""
+        assert result is not None
+        what: dict[str, Any] = {"best_of": self.best_of} if self.best_of > 1 else {}
+        if self.random_builds:
+            what |= {"builds": "random", "runs_per_build": self.random_builds.runs}
+        elif self.builds is not None:
+            what["builds"] = "one"
+        return replace(result, conditions={**(result.conditions or {}), **what}) if what else result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """A study, and if it is one of commands, how they are run."""
+
     study: Study
-    setting: Setting | None
+    setting: Setting = field(default_factory=partial(Setting, commands=(), metric="stdout"))
+    store: Store | None = None
     suite: Suite | None = None
+    """The question about all metrics, if a run measures several."""
+    ledger: "Ledger | None" = None
+    gate: "Gate | None" = None
+    """The gate of the ledger that this race decides."""
+
+    @property
+    def first(self) -> int:
+        """How many runs each command has before the first decision."""
+        return getattr(self.study.policy, "first", 1)
+
+    @property
+    def runs(self) -> list[Reading]:
+        """All readings, with notes of how they were measured."""
+        return [event for event in self.study.events() if isinstance(event, Reading)]
 
 
 def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None = None) -> Store:
@@ -43,7 +131,7 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
     definition = study.definition if suite is None else {**study.definition, "suite": to_plain(suite)}
-    definition = {**definition, "race": setting.to_dict()}
+    definition = {**definition, "race": to_plain(setting)}
     store.create({**definition, _SIGNATURE: sign(_text(definition))})
     log_to(study, store)
     return store
@@ -52,7 +140,7 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
 @contextmanager
 def open_log(
     path: str | Path, *, resume: bool = False, agree: Callable[[Mapping[str, Any], Setting], None] | None = None
-) -> Iterator[Saved]:
+) -> Iterator[Race]:
     """Open a log and replay its study, which goes on logging there.
 
     Parameters
@@ -74,14 +162,14 @@ def open_log(
                 msg = f"{path} holds no study yet; {maker} starts one in it"
                 raise InvalidArgument(msg)
             definition = store.definition
-            setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
-            asked = definition.get("suite")
-            suite = None if asked is None else from_plain(Suite, asked, "suite")
-        if setting is not None and agree is not None:
-            agree(definition, setting)
+            race, suite = definition.get("race"), definition.get("suite")
+            found = {} if race is None else {"setting": from_plain(Setting, race, "race")}
+            found |= {} if suite is None else {"suite": from_plain(Suite, suite, "suite")}
+        if "setting" in found and agree is not None:
+            agree(definition, found["setting"])
         with _explain_damage(path):
             study = resume_study(store, broke_off=resume)
-        yield Saved(store, study, setting, suite)
+        yield Race(study=study, store=store, **found)
 
 
 @contextmanager

@@ -12,51 +12,28 @@ from rich.console import Console
 from rich.table import Table
 
 from truearm import lab
-from truearm.cli import options
+from truearm.cli.options import declare
 from truearm.problem import Adversary, Contamination
 
 _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit", "ratio", "ms_per_run")
 
 
+_OPTIONS = """
+--list  List the instances.
+--policy NAME...  Repeat it to compare.
+--attack none|worst|benign  What the bad readings are, at the declared share. [default: none]
++ contamination delta
+--replications N  Runs of each policy and instance. [default: 100]
+--seed COUNT  The same seed gives the same table. [default: 0]
+--workers N  Processes to run in. [default: 1]
++ json
+"""
+
+
 @click.command("simulate")
 @click.argument("instances", nargs=-1, metavar="INSTANCE...")
-@click.option("--list", "listing", is_flag=True, help="List the instances.")
-@click.option(
-    "--policy", "policies", multiple=True, default=("toptwo",), show_default=True, help="Repeat it to compare."
-)
-@click.option(
-    "--attack",
-    type=click.Choice(["none", "worst", "benign"]),
-    default="none",
-    show_default=True,
-    help="What the bad readings are, at the declared share.",
-)
-@options.shared("contamination", "delta")
-@click.option(
-    "--replications",
-    type=options.Whole(1),
-    default=100,
-    show_default=True,
-    help="Runs of each policy and instance.",
-)
-@click.option(
-    "--seed", type=options.Whole(0), default=0, show_default=True, help="The same seed gives the same table."
-)
-@click.option("--workers", type=options.Whole(1), default=1, show_default=True, help="Processes to run in.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-def simulate_command(
-    *,
-    instances: tuple[str, ...],
-    listing: bool,
-    policies: tuple[str, ...],
-    attack: str,
-    contamination: Contamination | None,
-    delta: float,
-    replications: int,
-    seed: int,
-    workers: int,
-    as_json: bool,
-) -> None:
+@declare(_OPTIONS, policy={"default": ("toptwo",), "show_default": True})
+def simulate_command(instances: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401 - the options
     """Run policies on INSTANCE and count errors and pulls; `limit` is the least number of pulls of any method.
 
     \b
@@ -64,30 +41,22 @@ def simulate_command(
     truearm simulate G5 C2 --attack worst
     truearm simulate D2 --policy toptwo --policy lucb --contamination 2% --replications 20
     """  # noqa: D301 - click wants the control character
-    if listing or not instances:
+    if chosen["list"] or not instances:
         for name in lab.INSTANCES:
             arms = lab.instance(name).arms
             click.echo(f"{name:8} {len(arms)} arms, the best is {arms[0]!r}")
         return
-    rows = []
-    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as executor:
-        for name, policy in product(instances, policies):
+    contamination, runs, rows = chosen["contamination"], chosen["replications"], []
+    with ProcessPoolExecutor(chosen["workers"]) if chosen["workers"] > 1 else nullcontext() as executor:
+        for name, policy in product(instances, chosen["policy"]):
             instance = lab.instance(name)
-            spoiled = _attack(attack, instance, contamination)
-            if not as_json:
-                click.echo(f"{policy} on {name}: {replications} runs ...", err=True)
-            done = lab.simulate(
-                policy,
-                instance,
-                spoiled,
-                replications,
-                contamination=contamination,
-                delta=delta,
-                seed=seed,
-                executor=executor,
-            )
+            attack = _attack(chosen["attack"], instance, contamination)
+            if not chosen["json"]:
+                click.echo(f"{policy} on {name}: {runs} runs ...", err=True)
+            given = {"contamination": contamination, "delta": chosen["delta"], "seed": chosen["seed"]}
+            done = lab.simulate(policy, instance, attack, runs, executor=executor, **given)
             rows.append({"instance": name, "policy": policy, **_row(done.summary)})
-    click.echo(json.dumps(rows, indent=1)) if as_json else _show(rows)
+    click.echo(json.dumps(rows, indent=1)) if chosen["json"] else _show(rows)
 
 
 def _attack(kind: str, instance: lab.Instance, contamination: Contamination | None) -> lab.Attack | None:

@@ -12,56 +12,38 @@ import click
 
 from truearm.claims.certify import ratios
 from truearm.claims.result import Result
-from truearm.cli import edge, gates, options
-from truearm.cli.outcome import html_page
-from truearm.cli.screen import Screen
+from truearm.cli.answer import Answer, Screen, exit_code, html_page, lay_out, show
+from truearm.cli.options import TIMES, declare
 from truearm.commands.measure import machine
 from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
 from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
-from truearm.report import tables, words
+from truearm.report import words
 from truearm.report.export import document, json_text
 from truearm.report.numbers import Unit, count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
 _NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
+_OPTIONS = f"""
+-s, --setup STATEMENT...  Run before each block of loops, outside of the clock; repeatable, one line each.
+-n, --name NAME...  Name of a statement; repeatable.
+--python INTERPRETER...  Time with this Python instead of the one that runs truearm; repeatable, then they are
+    compared.
++ delta
+{TIMES.strip()}
+-r, --runs N  Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.
+--max-time SECONDS  Stop after this many seconds (or 5m, 1h). [default: 180]
+--seed COUNT  Seed of the order inside each round.
++ json export-html quiet
+-v, --verbose  Also print how it was measured.
+"""
 
 
-@click.command("time", context_settings={"max_content_width": 100})
+@click.command("time")
 @click.argument("statements", nargs=-1, required=True, metavar="STATEMENT...")
-@click.option(
-    "-s",
-    "--setup",
-    multiple=True,
-    metavar="STATEMENT",
-    help="Run before each block of loops, outside of the clock; repeatable, one line each.",
-)
-@click.option("-n", "--name", "names", multiple=True, metavar="NAME", help="Name of a statement; repeatable.")
-@click.option(
-    "--python",
-    "pythons",
-    multiple=True,
-    metavar="INTERPRETER",
-    help="Time with this Python instead of the one that runs truearm; repeatable, then they are compared.",
-)
-@options.shared("delta", "race_contamination", "time_tolerance")
-@click.option(
-    "-r",
-    "--runs",
-    type=options.Whole(1),
-    help=f"Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.",
-)
-@click.option(
-    "--max-time",
-    type=options.DURATION,
-    default="180",
-    help="Stop after this many seconds (or 5m, 1h); 3 minutes by default.",
-)
-@click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
-@options.shared("json", "export_html")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
-@click.option("-v", "--verbose", is_flag=True, help="Also print how it was measured.")
-def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool, **chosen: Any) -> None:  # noqa: ANN401
+@declare(_OPTIONS, contamination={"default": "blind"})
+@click.pass_context
+def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Find out which Python statement is fastest; of one alone, how long it takes.
 
     \b
@@ -76,14 +58,13 @@ def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool,
 
     Exit codes: 0 decided; 2 usage, or a statement failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
-    if chosen["contamination"] == "auto":
-        chosen["contamination"] = "blind"
-    pythons, max_time = chosen.pop("pythons"), chosen.pop("max_time")
-    timers = _make_timers(chosen.pop("statements"), chosen.pop("names"), chosen.pop("setup"), pythons)
+    timers = _make_timers(statements, chosen["name"], chosen["setup"], chosen["python"])
+    limits = {name: chosen[name] for name in ("delta", "contamination", "tolerance", "runs", "seed")}
+    max_time = chosen["max_time"]
     try:
         with interruptible():
             ready = {name: replace(timer, timeout=max_time).calibrate() for name, timer in timers.items()}
-            result = run_timers(ready, max_seconds=max_time, progress=not quiet, **chosen)
+            result = run_timers(ready, max_seconds=max_time, progress=not chosen["quiet"], **limits)
     except ArmFailed as error:
         raise click.ClickException(str(error.__cause__)) from error
     conditions = {
@@ -92,16 +73,18 @@ def time_command(*, as_json: bool, html: str | None, verbose: bool, quiet: bool,
         "interpreters": {name: Path(timer.python).name for name, timer in timers.items()},
     }
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
-    readings = result.readings or {}
-    if as_json:
-        click.echo(json_text(document(result, readings, metric="wall", machine=machine())))
-    else:
-        click.echo(_text(result, verbose=verbose))
-    exports = edge.Exports()
-    if html is not None:
-        with exports.writing(html):
-            edge.write(html, html_page(result, readings, _unit(result), "wall"))
-    sys.exit(exports.code(gates.exit_code(result)))
+    voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
+    notes = list(_notes(result, verbose=chosen["verbose"]))
+
+    def text(screen: Screen) -> str:
+        return lay_out(result, voice, screen, ratios=ratios(result), verbose=chosen["verbose"], notes=notes)
+
+    forms = {
+        "json": lambda: json_text(document(result, result.readings or {}, metric="wall", machine=machine())),
+        "html": lambda: html_page(result, voice, "wall"),
+    }
+    answer = Answer(text, exit_code(result), forms)
+    ctx.exit(show(answer, json=chosen["json"], exports={"html": chosen["export_html"]}))
 
 
 def _make_timers(
@@ -139,24 +122,15 @@ def _unit(result: Result) -> Unit:
     return _NANOSECONDS if below else unit
 
 
-def _text(result: Result, *, verbose: bool) -> str:
-    screen, alone = Screen.here(), len(result.arms) == 1
-    voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
-    lines = words.lines(result, voice=voice, verbose=verbose)
-    if alone and math.isinf(result.arms[0].high):
-        lines.append(f"-r {RUNS_ALONE} would bound the true median.")
-    rows = tables.arm_rows(result, voice, ratios(result))
-    table = "" if alone else tables.table(rows, screen.width if screen.terminal else None)
-    notes = "\n".join(map(screen.wrap, _notes(result))) if verbose else ""
-    return screen.arrange(["\n".join(map(screen.wrap, lines))], [table, notes])
-
-
-def _notes(result: Result) -> Iterator[str]:
+def _notes(result: Result, *, verbose: bool) -> Iterator[str]:
     known = result.conditions or {}
+    if len(result.arms) == 1 and math.isinf(result.arms[0].high):
+        yield f"-r {RUNS_ALONE} would bound the true median."
+    if not verbose:
+        return
     for name, loops in known["loops"].items():
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
     yield (
         f"A reading is the lower quartile of {BLOCKS} blocks (fewer if slow) of {1000 * BLOCK_S:g} ms or "
         "more, in a separate process, after one that does not count. Garbage is not collected inside a block."
     )
-    yield from result.assumptions

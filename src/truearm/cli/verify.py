@@ -1,6 +1,6 @@
 """`truearm verify`: whether a result follows from its readings."""
 
-import json
+import json as json_format
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ import click
 from truearm import store
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
-from truearm.cli import options
-from truearm.cli.screen import Screen
+from truearm.cli.answer import FAILED, GOOD, UNDECIDED, Screen
+from truearm.cli.options import FORM, declare
 from truearm.data.cells import Form
 from truearm.data.columns import Columns, Dataset
 from truearm.data.importers import distinct_keys
@@ -24,31 +24,31 @@ from truearm.report.numbers import name_of, plural
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 
-FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
 _SQLITE = b"SQLite format 3\0"
 _HEADER_BYTES = 100
+
+
+_OPTIONS = f"""
+--arm COLUMN  The column of READINGS that names the arm.
+--value COLUMN  The column of READINGS that holds the reading.
++ unit order
+--round COLUMN|rows  The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.
++ {" ".join(FORM)}
+--head DIGEST  A head of the log that was noted before: it must be in its chain.
++ json
+"""
 
 
 @click.command("verify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
-@click.option("--arm", metavar="COLUMN", help="The column of READINGS that names the arm.")
-@click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
-@options.shared("unit", "order")
-@click.option(
-    "--round",
-    metavar="COLUMN|rows",
-    help="The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.",
-)
-@options.shared(*options.FORM)
-@click.option("--head", metavar="DIGEST", help="A head of the log that was noted before: it must be in its chain.")
-@options.shared("json")
+@declare(_OPTIONS)
 def verify_command(
     file: str,
     readings: str | None,
     *,
     head: str | None,
-    as_json: bool,
+    json: bool,
     **roles: Any,  # noqa: ANN401
 ) -> int:
     """Decide again from the readings, and compare everything that FILE says.
@@ -63,6 +63,8 @@ def verify_command(
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
     it can be recomputed and the rest is on trust.
     """  # noqa: D301 - click wants the control character
+    found, failed = Verified(), None
+    more: dict[str, object] = {}
     try:
         with Path(file).open("rb") as opened:  # once: what comes through a pipe cannot be read again
             start = opened.read(_HEADER_BYTES)
@@ -74,16 +76,19 @@ def verify_command(
                 msg = f"a log is verified alone; to verify a result with it: {turned}"
                 raise InvalidArgument(msg)
             is_ledger = int.from_bytes(start[68:72], "big") == store.LEDGER  # its application id
-            return (_verify_ledger if is_ledger else _verify_log)(file, head, as_json=as_json)
-        if head is not None:
-            _check_head(readings, head)
-        data = _parse(file, raw)
-        found = verify(data, None if readings is None else _readings(readings, roles, data))
+            said, more = (_check_ledger if is_ledger else _check_log)(file, head)
+        else:
+            if head is not None:
+                _check_head(readings, head)
+            data = _parse(file, raw)
+            found = verify(data, None if readings is None else _readings(readings, roles, data))
+            said = _describe(found, file)
     except VerificationError as error:
-        click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
-        return FAILED
-    click.echo(json_text(_plain(found)) if as_json else _describe(found, file))
-    return 0 if found else TRUSTED
+        failed = str(error)
+        said = f"Not verified: {failed}."
+    plain = {"verified": bool(found) and failed is None, "trust": list(found.trust), "beside": list(found.beside)}
+    click.echo(json_text({**plain, "failed": failed, **more}) if json else said)
+    return FAILED if failed is not None else GOOD if found else UNDECIDED
 
 
 def _check_head(path: str | None, noted: str) -> None:
@@ -93,27 +98,23 @@ def _check_head(path: str | None, noted: str) -> None:
     store.verify(path, noted)
 
 
-def _verify_log(path: str, noted: str | None, *, as_json: bool) -> int:
-    """Check a log, and print its head to note for the next time."""
+def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
+    """Check a log; return its head to note for the next time, in words and for JSON."""
     found = store.verify(path, noted)
     said = (
         f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
         f"unless its digests were recomputed too. Note its head to rule that out: {found.head}"
     )
-    plain = {**_plain(Verified()), "events": found.events, "head": found.head}
-    click.echo(json_text(plain) if as_json else Screen.here().wrap(said))
-    return 0
+    return Screen.here().wrap(said), {"events": found.events, "head": found.head}
 
 
-def _verify_ledger(path: str, noted: str | None, *, as_json: bool) -> int:
-    """Recompute a ledger, and print its head to note for the next time."""
+def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
+    """Recompute a ledger; return its head to note for the next time, in words and for JSON."""
     from truearm.ledger import read_ledger
 
     book = read_ledger(path, noted)
     said = words.ledger_verified(book.account, name_of(path), book.head)
-    plain = {**_plain(Verified()), "gates": len(book.gates), "head": book.head}
-    click.echo(json_text(plain) if as_json else Screen.here().wrap(said))
-    return 0
+    return Screen.here().wrap(said), {"gates": len(book.gates), "head": book.head}
 
 
 def _describe(found: Verified, file: str) -> str:
@@ -125,31 +126,21 @@ def _describe(found: Verified, file: str) -> str:
     return "\n".join(lines)
 
 
-def _plain(found: Verified | None, failed: str | None = None) -> dict[str, Any]:
-    trust, beside = (found.trust, found.beside) if found is not None else ((), ())
-    return {"verified": bool(found), "trust": list(trust), "beside": list(beside), "failed": failed}
-
-
 def _is_log(path: str) -> bool:
     with Path(path).open("rb") as file:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def _replay(path: str) -> Study:
-    with store.Store(path) as log:
-        return Study.replay(log.definition, log.events())
-
-
 def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` checks it
     try:
-        return json.loads(raw, object_pairs_hook=distinct_keys)
+        return json_format.loads(raw, object_pairs_hook=distinct_keys)
     except InvalidArgument:
         raise
     except UnicodeDecodeError:
         msg = f"{path} is neither JSON nor a log; give what --json printed"
         raise InvalidArgument(msg) from None
     except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        where = f" (line {error.lineno})" if isinstance(error, json_format.JSONDecodeError) else ""
         msg = f"{path} is not JSON{where}; give what --json printed, or a log; a table of readings comes second"
         raise InvalidArgument(msg) from None
 
@@ -161,14 +152,15 @@ def _readings(
 ) -> Tapes | Dataset | Study:
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
-        return _replay(path)
+        with store.Store(path) as log:
+            return Study.replay(log.definition, log.events())
     if Path(path).suffix == ".json" and not any(roles.values()):
         data = _parse(path, Path(path).read_bytes())
         held = data.get("readings", data) if isinstance(data, dict) else None
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
             return tapes
-    form = Form.of(**{name: roles[name] for name in options.FORM})
+    form = Form.of(**{name: roles[name] for name in FORM})
     return load(path, Columns(*(roles[name] for name in Columns._fields)), _reduction(result), form)
 
 

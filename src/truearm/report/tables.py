@@ -155,7 +155,7 @@ def control_rows(result: Result) -> Rows:
         return []
     control = name_of(result.control.arm)
     said = {"better": "better than", "not better": "not better than", "open": "open against"}
-    titles = ("arm", "standing", "evidence", *(f"up to ({a.value})" for a in Adversary))
+    titles = ("arm", "standing", "evidence", *("up to: " * (i == 0) + a.value for i, a in enumerate(Adversary)))
     rows = (
         (
             name_of(variant.arm),
@@ -184,6 +184,25 @@ def tier_rows(found: Analysis) -> Rows:
         return name_of(place.arm), tier[place.arm], places, worse, point_cell(up_to)
 
     return [("arm", "tier", "place", "better than", "up to bad readings"), *map(row, found.tiers.places)]
+
+
+def contest_rows(found: Analysis) -> Rows:
+    """Return every comparison of two arms, the most certain first; nothing if that was not asked."""
+    if not any(contest.breakdown for contest in found.contests):
+        return []
+    heading = ("better", "worse", "log-evidence", "p-value", *(a.value for a in Adversary), "holds")
+    rows = (
+        (
+            name_of(c.better),
+            name_of(c.worse),
+            f"{c.log_evidence:.2f}",
+            f"{c.p_value:.3g}",
+            *("-" if point is None else percent(point, ROUND_FLOOR) for point in c.breakdown or ()),
+            "yes" if c.excluded else "no",
+        )
+        for c in sorted(found.contests, key=lambda c: -c.log_evidence)
+    )
+    return [heading, *rows]
 
 
 def ledger_rows(account: Account) -> Rows:

@@ -1361,3 +1361,73 @@ def ledger_verified(account: Account, file: str, head: str) -> str:
         "each other and no row was changed, unless all digests were recomputed too. Note its head to rule that "
         f"out: {head}"
     )
+
+
+# Races of commands
+
+_MAX_NEAR = 0.5  # a larger limit is not "nearly"
+_MAX_FORECAST = 100_000  # runs
+
+
+def nearly_equal(arms: Sequence[str], within: float) -> str:
+    """Return that commands are nearly equal, the leader first, and which tolerance would settle it."""
+    if not 0 < within < _MAX_NEAR:
+        return f"{names(arms)} are nearly equal so far."
+    much = percent(within, ROUND_CEILING, 2)
+    so_close = f"{name_of(arms[0])} is within {much} of the best"
+    return f"{names(arms)} are nearly equal: {so_close}. --tolerance {much} would accept it."
+
+
+def runs_left(left: float, *, close: bool) -> str:
+    """Return what an undecided race still needs, if its runs continue as they were; "" if that is not known."""
+    if not 0 < left < math.inf:
+        return ""
+    if left > _MAX_FORECAST:
+        return "More runs would not decide this in practice."
+    ends, more = (
+        "would tell whether they can be told apart" if close else "would decide",
+        number(float(f"{left:.1g}")),
+    )
+    return f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
+
+
+def stopped_run(arm: str, *, hooked: bool) -> str:
+    """Return that a run was stopped because the time was up, or its hook was."""
+    around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
+    return f"Time was up: a run of {name_of(arm)}{around} was stopped, without a reading{remedy}."
+
+
+def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
+    """Return how many runs of a command alone are far from its median."""
+    warmup = " The first run is one of them: -w 1 leaves it out." * is_first
+    return (
+        f"{plural(far, 'run')} of {count(total)} lie{'s' * (far == 1)} more than ten robust standard deviations "
+        f"from the median, the farthest {worst}: something else was running, or it does this now and then.{warmup}"
+    )
+
+
+def shell_note(shell: str, cost: float | None, *, needless: bool) -> str:
+    """Return that commands ran through a shell and what it takes of each reading; `needless` if none needs it."""
+    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
+    advice = " A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
+    return f"Commands ran through {name_of(shell)}{took}.{advice * needless}"
+
+
+def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> Iterator[str]:
+    """Return how many runs of a command timed out (which `counts_as`), left processes or failed, in sentences."""
+    if late:
+        yield f"{plural(late, 'run')} of {name_of(arm)} timed out: {counts_as}."
+    if behind:
+        yield (
+            f"{plural(behind, 'run')} of {name_of(arm)} left processes running, which truearm does not end and "
+            "which take time from later runs: let the command wait for them, or end them with --conclude."
+        )
+    if failed:
+        what = "was lost: a missing reading" if failed == 1 else "were lost: missing readings"
+        yield f"{plural(failed, 'run')} of {name_of(arm)} failed or {what}, at the worst."
+
+
+def where_saved(name: str, limits: str | None) -> str:
+    """Return where the readings are, and how to continue unless `limits` is None."""
+    more = "" if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
+    return f"All readings are in {name_of(name)}{more or '.'}"

@@ -1,4 +1,4 @@
-"""`truearm ledger`: the gates of a loop, what they spent, and what is guaranteed."""
+"""`truearm report` and `truearm ledger`: what is known from a file that was saved; and the gates of a ledger."""
 
 import hashlib
 import shutil
@@ -9,24 +9,67 @@ from typing import Any
 import click
 
 from truearm.claims.ledger import Gate, Settings
-from truearm.cli import options
+from truearm.cli import follower
+from truearm.cli.answer import Answer, Screen
 from truearm.cli.asked import Asked
 from truearm.cli.edge import write
-from truearm.cli.screen import Screen
-from truearm.cli.setting import Setting
+from truearm.cli.options import declare
+from truearm.cli.outcome import Outcome
+from truearm.cli.saved import Race, Setting, open_log
 from truearm.commands.command import Command
 from truearm.commands.revisions import Revision
-from truearm.ledger import Ledger, at_level, read_ledger, tolerance_text
+from truearm.ledger import Ledger, read_ledger, tolerance_text
 from truearm.report import tables, words
 from truearm.report.export import json_text, ledger_document
 
-__all__ = ["at_level", "ledger_command", "open_gate"]
+_FORMATS = """
++ json
+--markdown  Print a table in Markdown.
+--csv  Print one row per arm as CSV.
++ export-html
+"""
+
+
+@click.command("report")
+@click.argument("file", type=click.Path(dir_okay=False))
+@declare(_FORMATS)
+@click.pass_context
+def report_command(ctx: click.Context, /, file: str, *, export_html: str | None, **formats: bool) -> None:
+    """Print what is known from a saved study or race, finished or not.
+
+    \b
+    truearm report run.db
+    truearm report run.db --export-html report.html
+    truearm report run.db --json
+
+    Pulls without a reading count at their worst. Nothing is written to the study.
+    """  # noqa: D301 - click wants the control character
+    chosen = [name for name, is_chosen in formats.items() if is_chosen]
+    if len(chosen) + (export_html is not None) > 1:
+        msg = "choose one of --json, --markdown, --csv and --export-html"
+        raise click.UsageError(msg)
+    with open_log(file) as race:
+        answer = _report(race)
+        if export_html is not None:
+            write(export_html, answer.forms["html"]())
+            return
+        form = answer.forms[chosen[0]] if chosen else None
+        click.echo(form().rstrip("\n") if form else answer.text(Screen.here()))
+    ctx.exit(answer.code)
+
+
+def _report(race: Race) -> Answer:
+    if race.suite is not None:
+        return follower.answer(race)
+    race.study.stop()  # this object only: the log does not know of it
+    result, gate = race.setting.mark(race.study.result), race.setting.guard
+    return Outcome(race=race, result=result, gate=gate, quiet=True, here=False).answer()
 
 
 @click.command("ledger")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@options.shared("json", "export_html")
-def ledger_command(file: str, *, as_json: bool, html: str | None) -> None:
+@declare("+ json export-html")
+def ledger_command(file: str, *, json: bool, export_html: str | None) -> None:
     """List the gates of a ledger: levels, evidence, verdicts, what is spent, and what is guaranteed.
 
     \b
@@ -38,17 +81,16 @@ def ledger_command(file: str, *, as_json: bool, html: str | None) -> None:
     """  # noqa: D301 - click wants the control character
     book = read_ledger(file)
     found = book.account
-    if html is not None:
+    if export_html is not None:
         from truearm.report.pages import ledger_page  # the terminal needs no templates
 
-        write(html, ledger_page(found, Path(file).name))
-    if as_json:
+        write(export_html, ledger_page(found, Path(file).name))
+    if json:
         click.echo(json_text({**ledger_document(found), "head": book.head}))
-    elif html is None:
+    elif export_html is None:
         screen = Screen.here()
-        said = "\n".join(map(screen.wrap, words.ledger(found)))
-        table = tables.table(tables.ledger_rows(found), screen.width) if found.gates else ""
-        click.echo(screen.arrange([said], [table]))
+        table = screen.table(tables.ledger_rows(found)) if found.gates else ""
+        click.echo(screen.arrange(map(screen.wrap, words.ledger(found)), [table]))
 
 
 def open_gate(asked: Asked, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, Gate]:

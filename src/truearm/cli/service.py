@@ -1,4 +1,4 @@
-"""`truearm work`: this machine measures for a study that is served elsewhere, with the code of a race."""
+"""`truearm serve`: studies over HTTP; `truearm work`: this machine measures for one of them."""
 
 import math
 import re
@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 from truearm.claims.plain import from_plain
-from truearm.cli import options
-from truearm.cli.gates import exit_code
+from truearm.cli.answer import exit_code
+from truearm.cli.options import declare
 from truearm.commands.command import Command
-from truearm.commands.measure import METRICS, Conditions, measure
+from truearm.commands.measure import Conditions, measure
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
@@ -27,37 +27,81 @@ from truearm.service.client import Client, ServiceError
 _FIRST_ANSWER_S = 0.5  # then a line says that the server does not answer
 _NOT_PLAIN = re.compile(r"^-|[^\w.=:@%+,-]")  # in a name
 _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word of the command: more than an option
+_SERVE = """
+--database FILE|URL  A SQLite file, or postgresql://user:password@host/name. [default: truearm.db] [env var:
+    TRUEARM_DATABASE]
+--host ADDRESS  Address to bind; any but loopback needs a token. [default: 127.0.0.1] [env var: TRUEARM_HOST]
+--port PORT  0 picks a free port. [default: 8000] [env var: TRUEARM_PORT]
+--max-body BYTES  Bytes per request. [default: 1000000] [env var: TRUEARM_MAX_BODY]
+--max-batch N  Readings or pulls per request. [default: 1000] [env var: TRUEARM_MAX_BATCH]
+--max-arms N  Arms per study. [default: 500] [env var: TRUEARM_MAX_ARMS]
+--max-studies N  Studies in all. [default: 10000] [env var: TRUEARM_MAX_STUDIES]
+--rate RATE  Requests per second and address. [default: 200] [env var: TRUEARM_RATE]
+--proxy ADDRESS  Address or network of a reverse proxy whose X-Forwarded-For is trusted. [env var: TRUEARM_PROXY]
+--patience PATIENCE  Seconds in which a request must arrive. [default: 10] [env var: TRUEARM_PATIENCE]
+--new-token ROLE[:STUDY]  Print a new token (viewer, worker, admin) and exit.
+--remove-token NAME  Revoke a token and exit.
+--tokens  List the names and roles of tokens and exit.
+"""
+_WORK = """
+--token TOKEN  What `truearm serve --new-token` printed. [env var: TRUEARM_TOKEN]
+--worker NAME  Name of this worker; host and process by default.
+--metric wall|cpu|memory|stdout  What is measured: the number on the last line that is printed, wall time, cpu
+    time, or peak memory. [default: stdout]
+--timeout SECONDS  Kill a run after this many seconds; it counts as worst.
+-i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping.
+--any-name  Allow any arm name: you trust the author of the study, or the command treats names as text.
+-M, --max-pulls N  End after this many pulls of this worker.
+-q, --quiet  Say nothing but the end.
+"""
 
 
-@click.command("work", context_settings={"max_content_width": 100})
+@click.command("serve")
+@declare(_SERVE)
+def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
+    """Serve studies over HTTP: ask and tell for any number of people and machines, and a live page.
+
+    \b
+    truearm serve                                     http://127.0.0.1:8000, kept in truearm.db
+    truearm serve --new-token admin                   print a token; from then on all requests need one
+    truearm serve --host 0.0.0.0 --port 80            for other machines; needs a token first
+    truearm serve --database postgresql://me@db/name  several servers may share it
+
+    Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM shuts it down cleanly.
+    """  # noqa: D301 - click wants the control character
+    try:
+        from truearm.service import access
+        from truearm.service.server import serve
+        from truearm.store import Database
+    except ModuleNotFoundError as error:
+        msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
+        raise InvalidArgument(msg) from None
+    actions = [f"--{name.replace('_', '-')}" for name in ("new_token", "remove_token", "tokens") if chosen[name]]
+    if len(actions) > 1:
+        msg = f"{' and '.join(actions)} cannot be combined, and nothing was done; use one at a time"
+        raise InvalidArgument(msg)
+    if chosen["new_token"] is not None:
+        role, colon, study = chosen["new_token"].partition(":")
+        click.echo(access.create_token(Database(database), role, study if colon else None))
+    elif chosen["remove_token"] is not None:
+        if not access.remove_token(Database(database), chosen["remove_token"]):
+            msg = f"there is no token {chosen['remove_token']!r}; see --tokens"
+            raise InvalidArgument(msg)
+    elif chosen["tokens"]:
+        for name, _, role, bound in access.list_tokens(Database(database)):
+            click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
+    else:
+        most = {name: chosen[f"max_{name}"] for name in ("body", "batch", "arms", "studies")}
+        limits = access.Limits(**most, rate=chosen["rate"], patience=chosen["patience"])
+        settings = {name: chosen[name] for name in ("host", "port", "proxy")}
+        serve(access.Settings(database=database, **settings, limits=limits))
+
+
+@click.command("work")
 @click.argument("url")
 @click.argument("study")
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
-@click.option(
-    "--token", envvar="TRUEARM_TOKEN", show_envvar=True, help="What `truearm serve --new-token` printed."
-)
-@click.option("--worker", metavar="NAME", help="Name of this worker; host and process by default.")
-@click.option(
-    "--metric",
-    type=click.Choice(METRICS),
-    default="stdout",
-    show_default=True,
-    help="What is measured: the number on the last line that is printed, wall time, cpu time, or peak memory.",
-)
-@click.option("--timeout", type=options.DURATION, help="Kill a run after this many seconds; it counts as worst.")
-@click.option(
-    "-i",
-    "--ignore-failure",
-    is_flag=True,
-    help="Count failed runs as missing readings, at their worst, instead of stopping.",
-)
-@click.option(
-    "--any-name",
-    is_flag=True,
-    help="Allow any arm name: you trust the author of the study, or the command treats names as text.",
-)
-@click.option("-M", "--max-pulls", type=options.Whole(1), help="End after this many pulls of this worker.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the end.")
+@declare(_WORK)
 def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Measure for a study that `truearm serve` hosts, until it is decided.
 
@@ -139,11 +183,8 @@ def _commands(template: Sequence[str], state: Mapping[str, Any], *, any_name: bo
             "for example in sh -c './measure \"$1\"' sh {arm}"
         )
         raise InvalidArgument(msg, "command", shlex.join(template))
-    return {name: _command(template, name) for name in names}
-
-
-def _command(template: Sequence[str], arm: str) -> Command:
-    return Command(shlex.join(word.replace("{arm}", arm) for word in template), name=arm, shell="none")
+    lines = {name: shlex.join(word.replace("{arm}", name) for word in template) for name in names}
+    return {name: Command(line, name=name, shell="none") for name, line in lines.items()}
 
 
 @contextmanager

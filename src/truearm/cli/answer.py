@@ -1,0 +1,219 @@
+"""Show what a verb found: laid out for a person, as JSON, in files, and as an exit code.
+
+0  decided: certified, separated or good enough, or it is known which arms beat the control; no gate failed
+1  a gate failed: the named command lost, or another one is worse than the baseline
+2  wrong usage, or a command failed
+3  not decided: indistinguishable, a gate that is UNSURE, or the budget ended first
+4  doubtful: the readings contradict an assumption; with --strict also after an alarm
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import click
+
+from truearm.claims.certificate import DECIDED, Status
+from truearm.claims.gates import Gate
+from truearm.claims.result import Analysis, Ratio, Result
+from truearm.cli.edge import ERROR, export, write
+from truearm.errors import printable
+from truearm.report import tables, words
+
+GOOD, FAILED, _, UNDECIDED, DOUBTFUL = range(5)
+_TITLES = {FAILED: "A gate failed", UNDECIDED: "Not decided", DOUBTFUL: "Doubtful"}
+_MAX_WIDTH = 100  # columns of a paragraph
+_MIN_CHART, _MAX_CHART = 16, 40  # columns
+_MAX_CHART_ROWS = 25
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    "best": {"fg": "green", "bold": True},
+    "good enough": {"fg": "green"},
+    "tied": {"fg": "yellow"},
+    "may tie": {"fg": "yellow"},
+    "candidate": {"fg": "yellow"},
+    "excluded": {"dim": True},
+}
+
+
+class Screen(NamedTuple):
+    """The size of the output, and whether it is a terminal and has colors; in a pipe it is plain text."""
+
+    width: int = _MAX_WIDTH
+    terminal: bool = False
+    colors: bool = False
+    height: int = 24
+
+    @classmethod
+    def here(cls, *, err: bool = False) -> "Screen":
+        """Return the screen of standard output, or of standard error."""
+        stream = sys.stderr if err else sys.stdout
+        terminal = stream is not None and stream.isatty()
+        colors = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        size = shutil.get_terminal_size((_MAX_WIDTH, 24))
+        return cls(size.columns, terminal, colors, size.lines)
+
+    def arrange(self, answer: Iterable[str], rest: Sequence[str] = ()) -> str:
+        """Return paragraphs, the answer first; on a terminal where it would scroll away, last."""
+        first, parts = "\n".join(answer), [part for part in rest if part]
+        if self.terminal and "\n\n".join([first, *parts]).count("\n") >= self.height - 1:
+            return "\n\n".join([*parts, first])
+        return "\n\n".join([first, *parts])
+
+    def paint(self, text: str, **style: Any) -> str:  # noqa: ANN401 - of click
+        """Return text in a style, if there are colors."""
+        return click.style(text, **style) if self.colors and text and style else text
+
+    def wrap(self, text: str, *, indent: str = "", **style: Any) -> str:  # noqa: ANN401
+        """Return text as a paragraph that fits, its first line after `indent`."""
+        width, rest = min(_MAX_WIDTH, self.width), " " * len(indent)
+        wrapped = fill(text, width, initial_indent=indent, subsequent_indent=rest, break_on_hyphens=False)
+        return self.paint(wrapped, **style)
+
+    def table(self, rows: tables.Rows, *, words: bool = True) -> str:
+        """Return rows as a table, which fits on a terminal; `words`: the last column is not of numbers."""
+        return tables.table(rows, self.width if self.terminal else None, words=words) if rows else ""
+
+    def arm_table(self, rows: tables.Rows, chart: Sequence[tables.Span], *, mark: float | None) -> str:
+        """Return the table of arms, colored by standing, with intervals drawn where there is room."""
+        lines = self.table(rows, words=len(rows) > 2).split("\n")  # one arm alone has no standing
+        if not self.terminal:
+            return "\n".join(lines)
+        taken = max(map(len, lines)) + 2
+        room = min(_MAX_CHART, self.width - taken)
+        if room >= _MIN_CHART and len(lines) == len(chart) + 1 and 2 < len(lines) <= _MAX_CHART_ROWS:
+            plain = "utf" not in (sys.stdout.encoding or "").lower()
+            drawn = tables.draw_spans(chart, room, mark=mark, plain=plain) or [""] * len(lines)
+            lines = [f"{line.ljust(taken)}{part}".rstrip() for line, part in zip(lines, drawn, strict=True)]
+        styles = [_STYLES.get(row[-1].partition(" by ")[0], {}) for row in rows[1:]]
+        return "\n".join(map(self._paint_line, lines, [{"dim": True}, *styles]))
+
+    def _paint_line(self, line: str, style: Mapping[str, Any]) -> str:
+        return self.paint(line, **style)
+
+
+class Answer(NamedTuple):
+    """What a verb found, and how to make each form of it."""
+
+    text: Callable[[Screen], str]
+    code: int
+    forms: Mapping[str, Callable[[], str]]
+    """For each of json, csv, markdown and html that the verb offers."""
+    headline: str = ""
+    notice: bool = False
+    """Whether an undecided gate is worth no warning."""
+
+
+def show(
+    answer: Answer,
+    *,
+    json: bool = False,
+    exports: Mapping[str, str | None] | None = None,
+    github_summary: bool = False,
+    silent: bool = False,
+) -> int:
+    """Print an answer unless it is `silent`, write the files, and return the exit code: 2 if a file failed.
+
+    Parameters
+    ----------
+    exports
+        The path for each form; - is standard output.
+    github_summary
+        Append the table to the summary of a GitHub job, and annotate the job.
+    """
+    files = {name: path for name, path in (exports or {}).items() if path is not None}
+    aside = "-" in files.values()  # a document has standard output for itself
+    if not silent:
+        text = answer.forms["json"]() if json else answer.text(Screen.here(err=aside))
+        click.echo(text, err=aside)
+    done = True
+    for name, path in files.items():
+        made = answer.forms[name]().rstrip("\n")
+        if path == "-":
+            click.echo(made)
+        else:
+            done &= export(path, partial(write, path, f"{made}\n"))
+    if github_summary:
+        path = os.environ["GITHUB_STEP_SUMMARY"]
+        done &= export(path, partial(write, path, f"{answer.forms['markdown']()}\n\n", append=True))
+        if answer.code != GOOD and not silent:
+            level = "error" if answer.code == FAILED else "notice" if answer.notice else "warning"
+            message = printable(answer.headline, lines=True).replace("%", "%25").replace("\n", "%0A")
+            click.echo(f"::{level} title={_TITLES[answer.code]}::{message}", err=True)
+    return answer.code if done else ERROR
+
+
+def lay_out(
+    result: Result,
+    voice: words.Voice,
+    screen: Screen,
+    *,
+    ratios: Sequence[Ratio] = (),
+    gate: Gate | None = None,
+    first: Sequence[str] = (),
+    censored: float | None = None,
+    verbose: bool = False,
+    statistics: tables.Rows | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return a result for a person: the answer, tables of arms and comparisons, and notes, a paragraph each.
+
+    Parameters
+    ----------
+    first
+        Sentences before the answer.
+    censored
+        What a pull that timed out counts as; None if none could.
+    verbose
+        Add the table of `statistics`, and what else is known and assumed.
+    """
+    lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
+    color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
+    if gate is not None:
+        color = {"PASS": "green", "FAIL": "red"}.get(gate.verdict, "yellow")
+    analyzed = isinstance(result, Analysis)
+    chart = () if analyzed else tables.spans(result, ratios, voice.unit)
+    rows = tables.arm_rows(result, voice, ratios, censored=censored)
+    rest = [screen.arm_table(rows, chart, mark=1.0 if result.problem.rounds else None)]
+    more = [tables.control_rows(result)]
+    more += [tables.tier_rows(result), tables.contest_rows(result)] if isinstance(result, Analysis) else []
+    rest += map(screen.table, more)
+    if verbose:
+        rest.append(screen.table(statistics or [], words=False))
+        rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result)))
+        rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
+    rest += [screen.wrap(note, dim=True) for note in notes]
+    return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
+
+
+def html_page(result: Result, voice: words.Voice, metric: str | None = None, gate: Gate | None = None) -> str:
+    """Return the report as a page."""
+    from truearm.report.pages import page  # a race that writes no page starts without it
+
+    return page(result, result.readings, unit=voice.unit, metric=metric, gate=gate)
+
+
+def exit_code(
+    result: Result, *, unless_best: str | None = None, gate: Gate | None = None, strict: bool = False
+) -> int:
+    """Return the exit code of a result.
+
+    Parameters
+    ----------
+    unless_best
+        The command that has to be best.
+    gate
+        The verdict about commands that must not be worse than a baseline.
+    strict
+        Let an alarm fail the race.
+    """
+    if result.status is Status.DOUBTFUL or (strict and result.alarms):
+        return DOUBTFUL
+    passed = result.answered if gate is None else gate.verdict == "PASS"
+    failed = gate is not None and gate.verdict == "FAIL"
+    if failed or (unless_best is not None and words.standing(result, unless_best) == "excluded"):
+        return FAILED
+    return GOOD if passed and unless_best in (None, result.best) else UNDECIDED
