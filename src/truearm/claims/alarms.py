@@ -74,12 +74,8 @@ def find_unshared_drift(tapes: Sequence[Floats], tests: int | None = None) -> tu
 
     The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
     nothing in their differences, or in the ratios of positive readings; what an arm does alone stays in both.
-    Differences of independent draws are independent draws, so the level is that of evidence T12d.
-
-    Parameters
-    ----------
-    tests
-        How many pairs share the level; those of the first arm with each other one by default.
+    Differences of independent draws are independent draws, so the level is that of evidence T12d; `tests` pairs
+    share it, by default those of the first arm with each other one.
     """
     first, bar = tapes[0], LOG_DOUBT + math.log(tests or max(1, len(tapes) - 1))
     for other in tapes[1:]:

@@ -57,12 +57,7 @@ def certify(
 ) -> Result:
     """Return the result of a verdict on these readings.
 
-    Parameters
-    ----------
-    samples, mark
-        The tapes as oriented samples, and their digest, if the caller has them.
-    noticed
-        Alarms that the samples do not show, such as those about the order of pulls.
+    Callers may pass the tapes as oriented samples and their digest (`mark`), and alarms that samples do not show.
     """
     pairs = Judge.of(problem, samples_of(problem, tapes) if samples is None else samples, design=verdict.design)
     verdict = _apply_handicap(problem, _check_readings(pairs, verdict))
@@ -421,12 +416,8 @@ def ratios(result: Result, reference: str | None = None, *, readings: Tapes | No
     of an arm whose quantile timed out to one whose did not is infinite. In rounds the whole table errs with
     probability at most delta (extensions E1). For quantiles a ratio takes the ends of both intervals, which hold
     together with probability 1 - delta; relative to the best arm, the near end is the margin (`Result.better_by`)
-    if that is sharper: a second statement, with an error probability delta.
-
-    Parameters
-    ----------
-    readings
-        Those of a result in rounds that does not contain them.
+    if that is sharper: a second statement, with an error probability delta. Pass the readings of a result in
+    rounds that does not contain them.
     """
     name = reference or result.leader
     if result.problem.target == "wins":

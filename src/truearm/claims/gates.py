@@ -34,14 +34,8 @@ def judge_gate(
 ) -> Gate | None:
     """Return the verdict of a gate; all its statements together err with probability delta.
 
-    Parameters
-    ----------
-    baseline
-        That of the gate; by default the guard of the policy. Without one there is no gate.
-    tapes
-        The readings, if the result does not contain them; without any, its claims are all that is known.
-    budget
-        As in `Gate`.
+    The baseline is by default the guard of the policy; without one there is no gate. Tapes are the readings of
+    a result that does not contain them; without any, its claims are all that is known.
     """
     arms, certificate = result.problem.arms, result.certificate
     if baseline is None and certificate.origin is not None:

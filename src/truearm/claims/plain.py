@@ -14,13 +14,7 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 def to_plain(value: Any, *, null: bool = False) -> Any:  # noqa: ANN401 - any record
-    """Return a value as what JSON can hold.
-
-    Parameters
-    ----------
-    null
-        Whether a number that is not finite becomes None; it becomes "inf", "-inf" or "nan" otherwise.
-    """
+    """Return a value as what JSON can hold: a number that is not finite as "inf", "-inf" or "nan", or as None."""
     return _finite(msgspec.to_builtins(value, enc_hook=lambda number: number.item()), null=null)  # those of numpy
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -20,6 +20,7 @@ from truearm.claims.ledger import Account
 from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
 from truearm.claims.suite import Runs, SuiteResult
+from truearm.errors import printable
 from truearm.report.tables import suite_order, suite_point
 from truearm.report.words import ledger_guarantee, standing, suite_summary
 
@@ -35,18 +36,9 @@ _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max
 def document(
     result: Result, tapes: Tapes, *, reference: str | None = None, metric: str | None = None, **more: object
 ) -> dict[str, Any]:
-    """Return a result with its readings as one document for JSON.
+    """Return a result with its readings in order of pull, and more keys, as one document for JSON.
 
-    Parameters
-    ----------
-    tapes
-        Per arm the readings in order of pull; a certificate is verified against them.
-    reference
-        The arm that ratios are relative to; the leader if none is named.
-    metric
-        What the readings are, for their unit.
-    more
-        Further keys, such as `results`, `commands`, `seed` and `machine`.
+    Ratios are relative to the reference, or else to the leader; the metric gives readings their unit.
     """
     return {
         **result.to_dict(),
@@ -66,14 +58,7 @@ def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict
     """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
 
     A run that timed out has the time until it was killed, and `timed_out` is true. A statistic that the true
-    time would change is null.
-
-    Parameters
-    ----------
-    commands
-        With a name and parameters each.
-    runs
-        With an arm and notes each.
+    time would change is null. Commands have a name and parameters, runs an arm and notes.
     """
     by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
     for run in runs:
@@ -139,29 +124,28 @@ def json_text(value: Mapping[str, Any]) -> str:
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
-    """Return hyperfine's columns and what is known of each arm beside them; no cell starts a formula.
+    """Return hyperfine's columns and what is known of each arm beside them.
 
     `timed_out` counts the runs that were killed; a quantile without bound is an empty cell.
     """
     names = sorted({name for row in results for name in row.get("parameters", ())})
     known = {row["command"]: row for row in results}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(cell, (*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN)))
-    for arm in result.arms:
+
+    def cells(arm: Arm) -> list[Any]:
         row = known.get(arm.name, {})
-        parameters = row.get("parameters", {})
-        cells = [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *(parameters.get(n) for n in names)]
+        given = [row.get("parameters", {}).get(name) for name in names]
         late = sum(row.get("timed_out", ())) if row else None
-        ends = (_finite(x) for x in (arm.observed, arm.low, arm.high))
-        mine = (arm.n, late, *ends, standing(result, arm.name))
-        writer.writerow(map(cell, (*cells, *mine)))
+        mine = (arm.n, late, arm.observed, arm.low, arm.high, standing(result, arm.name))
+        return [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *given, *mine]
+
+    return _csv([(*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN), *map(cells, result.arms)])
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV; numbers that are not finite are empty cells."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([cell(_finite(x)) for x in row] for row in rows)
     return text.getvalue()
 
 
@@ -173,26 +157,17 @@ def cell(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    text = _OBEYED.sub(_escape, value)
+    text = _OBEYED.sub(lambda found: printable(found[0]), value)
     begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
     return (
         f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
     )
 
 
-_SUITE_COLUMNS = [
-    "metric",
-    "arm",
-    "goal",
-    "standing",
-    "reference_median",
-    "median",
-    "scale",
-    "observed",
-    "low",
-    "high",
-    "up_to",
-]
+_SUITE_COLUMNS = (
+    *("metric", "arm", "goal", "standing", "reference_median", "median"),
+    *("scale", "observed", "low", "high"),
+)
 
 
 def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
@@ -203,13 +178,10 @@ def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
 
 def suite_csv(result: SuiteResult) -> str:
     """Return a line for each metric and arm."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_SUITE_COLUMNS)
-    for one in suite_order(result):
-        values = (*(getattr(one, name) for name in _SUITE_COLUMNS[:-1]), suite_point(result, one))
-        writer.writerow([cell(x) if not isinstance(x, float) or math.isfinite(x) else "" for x in values])
-    return text.getvalue()
+    rows = (
+        [*(getattr(one, name) for name in _SUITE_COLUMNS), suite_point(result, one)] for one in suite_order(result)
+    )
+    return _csv([(*_SUITE_COLUMNS, "up_to"), *rows])
 
 
 def ledger_document(account: Account) -> dict[str, Any]:

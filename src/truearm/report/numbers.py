@@ -44,11 +44,7 @@ class Unit(NamedTuple):
 
 
 PLAIN_UNIT = Unit()
-TIMES = (
-    Unit("us", "microseconds", 1e-6),
-    Unit("ms", "milliseconds", 1e-3),
-    Unit("s", "seconds", 1.0),
-)
+TIMES = (Unit("us", "microseconds", 1e-6), Unit("ms", "milliseconds", 1e-3), Unit("s", "seconds", 1.0))
 SIZES = (
     Unit("B", "bytes", 1.0),
     Unit("KiB", "kibibytes", 1024.0),
@@ -59,13 +55,7 @@ UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN_UNIT,)}
 
 
 def unit_for(metric: str, arms: Sequence[Arm], name: str | None = None, *, target: str = "quantile") -> Unit:
-    """Return the largest unit that the largest observed value fills, or the one of that name.
-
-    Parameters
-    ----------
-    metric
-        "wall", "cpu", "memory" or "stdout".
-    """
+    """Return the largest unit of a metric that the largest observed value fills, or the one of that name."""
     units = UNITS.get(metric, (PLAIN_UNIT,)) if target != "share" else (PLAIN_UNIT,)  # a share has no unit
     for unit in units:
         if name is not None and name.removesuffix("s") == unit.name.removesuffix("s"):

@@ -101,33 +101,9 @@ def asset(name: str) -> str:
     return resources.files("truearm.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def page(
-    result: Result,
-    readings: Tapes | None,
-    *,
-    title: str | None = None,
-    unit: Unit = PLAIN_UNIT,
-    metric: str | None = None,
-    gate: Gate | None = None,
-) -> str:
-    """Return a report as one self-contained HTML page, with a slider of the contamination.
-
-    Parameters
-    ----------
-    readings
-        Those the result was found from, per arm in order of pull, in the user's units; None for a pull never
-        told. Without readings, as after an analysis of counts, there is no slider.
-    title
-        Heading of the page; the answer in a few words by default.
-    unit
-        What readings are shown in.
-    metric
-        What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
-    gate
-        The verdict of a gate, which is then the answer.
-    """
-    found = parts(result, readings, title=title, unit=unit, metric=metric, gate=gate)
-    return _assemble(found, result.to_dict())
+def page(result: Result, readings: Tapes | None, **options: Any) -> str:  # noqa: ANN401 - those of `parts`
+    """Return a report as one self-contained HTML page, with a slider of the contamination."""
+    return _assemble(parts(result, readings, **options), result.to_dict())
 
 
 def parts(
@@ -141,7 +117,20 @@ def parts(
     voice: words.Voice | None = None,
     gate: Gate | None = None,
 ) -> Parts:
-    """Return the parts of a result's page, for embedding in another page."""
+    """Return the parts of a result's page, for embedding in another page.
+
+    Parameters
+    ----------
+    readings
+        Those the result was found from, per arm in order of pull, in the user's units; None for a pull never
+        told. Without readings, as after an analysis of counts, there is no slider.
+    title
+        Heading of the page; the answer in a few words by default.
+    metric
+        What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
+    gate
+        The verdict of a gate, which is then the answer.
+    """
     unit = PLAIN_UNIT if result.problem.target == "share" else unit
     voice = voice or (words.voice_for(result, metric, unit) if metric else words.PLAIN._replace(unit=unit))
     slider = None if readings is None else Slider(result, readings, voice)

@@ -32,11 +32,6 @@ def draw(result: Result, ax: "Axes | None" = None) -> "Axes":
     """Draw each arm's true value: a thin line, and as a bar what contamination alone leaves open.
 
     Excluded arms are gray, with an open bar. An interval without an end runs to the edge.
-
-    Parameters
-    ----------
-    ax
-        Where to draw; new Axes by default.
     """
     ax = cast("Axes", _matplotlib("pyplot").subplots()[1]) if ax is None else ax
     window = window_of([x for arm in result.arms if arm.n for x in (arm.observed, arm.low, arm.high)])

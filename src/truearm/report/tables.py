@@ -54,14 +54,9 @@ def shown_order(result: Result) -> tuple[str, ...]:
 
 
 def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censored: float | None = None) -> Rows:
-    """Return a row for each arm; of an analysis with MADs.
+    """Return a row for each arm, with the ratios that were found; of an analysis with MADs.
 
-    Parameters
-    ----------
-    found
-        Ratios to one of the arms.
-    censored
-        What a pull that timed out counts as; None if none could.
+    An observed value that is `censored` is a time-out.
     """
     problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
     name, ratio = column_name(problem), "ratio per round" if problem.rounds else "ratio"
@@ -120,12 +115,8 @@ def is_bounded(result: Result, ratio: Ratio) -> bool:
 def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
     """Return mean, deviation, MAD and range of each arm, and user and system time where measured.
 
-    They describe the readings and claim nothing; a mean with a time-out in it is left out.
-
-    Parameters
-    ----------
-    times
-        What hyperfine would write for each arm.
+    They describe the readings and claim nothing; a mean with a time-out in it is left out. Times are those that
+    hyperfine would write.
     """
     clock = unit_for("wall", [], unit.name or None) if unit in TIMES else TIMES[1]
     known = {row["command"]: row for row in times if row.get("user") is not None}
@@ -273,22 +264,17 @@ def apart_cell(one: Compared) -> str:
 
 
 def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
-    """Return rows as aligned text: names to the left, numbers to the right.
+    """Return rows as aligned text: names, and words in the last column, to the left, numbers to the right.
 
-    Parameters
-    ----------
-    width
-        Shorten names and drop spare columns so that a row fits; None keeps everything.
-    words
-        Whether the last column holds words and not numbers.
+    Names are shortened and spare columns dropped so that a row fits the width, if there is one.
     """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     for spare in _SPARE:
-        place = lines[0].index(spare) if spare in lines[0] else None
-        if width is not None and place is not None and _width(lines) > width:
+        if width is not None and spare in lines[0] and _width(lines) > width:
+            place = lines[0].index(spare)
             lines = [(*line[:place], *line[place + 1 :]) for line in lines]
     last = len(lines[0]) - 1
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
@@ -356,25 +342,16 @@ def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) 
 
     def of(name: str) -> Span:
         ratio = by_arm.get(name)
-        if ratio is None:
-            return Span(1.0, 1.0, 1.0) if name in references else Span(math.nan, math.nan, math.nan)
-        if not is_bounded(result, ratio):
-            return Span(ratio.observed, ratio.observed, ratio.observed)
-        return Span(ratio.low, ratio.observed, ratio.high)
+        if ratio is not None and is_bounded(result, ratio):
+            return Span(ratio.low, ratio.observed, ratio.high)
+        seen = ratio.observed if ratio is not None else 1.0 if name in references else math.nan
+        return Span(seen, seen, seen)
 
     return [of(arm.name) for arm in result.arms]
 
 
 def draw_spans(arms: Sequence[Span], width: int, *, mark: float | None = None, plain: bool = False) -> list[str]:
-    """Return a scale and a line for each arm; nothing if all values are equal.
-
-    Parameters
-    ----------
-    mark
-        A value shown on all lines.
-    plain
-        Use ASCII only.
-    """
+    """Return a scale and a line for each arm, with a mark on all lines; nothing if all values are equal."""
     known = [x for arm in arms for x in arm if math.isfinite(x)]
     low, high = min(known, default=0.0), max(known, default=0.0)
     if not low < high:
