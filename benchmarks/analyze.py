@@ -1,11 +1,11 @@
-"""How long `analyze` takes beside an engine's own medians or counts of the same data, in one run, and its memory.
+"""Measure the time and memory of `analyze`, relative to an engine's own medians or counts of the same data.
 
-Files: ten arms, as Parquet and as CSV, ten million rows by default and a fiftieth of them, beside DuckDB's
-`SELECT arm, median(value) ... GROUP BY arm`. Frames: as many rows in Polars, medians beside its own, and shares
-beside a count. Many arms: seconds, for 100 to 5,000 arms of 300 readings; twice the arms should take twice.
-Each round of a file is tried up to `TRIES` times until other processes use hardly anything meanwhile, and the try
-they disturb least counts. Told are medians over rounds, the ratio of each round's wall times as median, least and
-most, and the ratio of CPU times. Peak memory is that of a process of its own, without what its imports take.
+Files: ten arms, as Parquet and as CSV, ten million rows by default and a fiftieth of that, compared with DuckDB's
+`SELECT arm, median(value) ... GROUP BY arm`. Frames: as many rows in Polars, compared with Polars medians and
+counts. Many arms: CPU seconds for 100 to 5,000 arms of 300 readings; twice the arms should take twice as long.
+Each round of a file is repeated up to `TRIES` times until other processes use little CPU; the least disturbed try
+counts. Reported: medians over rounds, the ratio of wall times per round as median, least and most, and the ratio
+of CPU times. Peak memory is that of a separate process, without its imports.
 Linux only. Run: python benchmarks/analyze.py [ROWS] [ROUNDS]
 """
 
@@ -64,7 +64,7 @@ def medians(path):
 def one_round(path):
     """Return wall and CPU times of DuckDB's medians and of analyzing a file, and how that ended.
 
-    The result, which holds all readings, is not kept: rounds would run in ever more memory.
+    The result, which contains all readings, is deleted, so that memory does not grow with rounds.
     """
     duck, _ = timed(lambda: medians(path))
     analyzed, found = timed(lambda: analyze(path, arm="arm", value="value"))

@@ -1,6 +1,6 @@
-"""Common rules to compare with: rules on means, and medians without bounds.
+"""Baselines to compare with: rules on means, and medians without bounds.
 
-Their promises hold for readings with sub-Gaussian noise of a known scale and no contamination; on such readings
+They are correct for readings with sub-Gaussian noise of a known scale and no contamination. On such readings,
 rules on means need fewer pulls than rules on medians. Nothing here is certified.
 """
 

@@ -1,11 +1,11 @@
-"""How often a gate fails on equal sources: with one build each, and over random builds.
+"""Measure how often a gate fails on equal sources, with one build each and with random builds.
 
     python benchmarks/builds.py [--pairs 100] [--slow 20] [--builds 20]
 
-Pairs of commits with equal sources, of a C program whose speed depends on where its code lands: a loop of
-branches, a fifth of its time, and one of plain arithmetic. The build puts a random number of bytes first. A gate
-at 2% of the CPU time asks of each pair whether one commit is worse, with one build of each and then with --builds.
-Last, commits that do 5% more work are raced over random builds. Takes some 10 minutes on two quiet cores; writes
+Each pair has two commits with equal sources: a C program whose speed depends on its memory layout, with a loop of
+branches (a fifth of its time) and one of plain arithmetic. The build inserts a random number of bytes first. A
+gate at 2% of the CPU time asks whether one commit is worse, first with one build of each, then with --builds.
+Finally, commits with 5% more work are raced over random builds. Needs about 10 minutes on two quiet cores. Writes
 benchmarks/results/builds.md.
 """
 

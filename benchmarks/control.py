@@ -1,6 +1,6 @@
-"""Arms against a control: pulls until all true winners are claimed, by allocation and by which error is bounded.
+"""Measure pulls until all true winners against a control are claimed, by allocation and by error rate.
 
-Normal readings of standard deviation 1, none bad, delta 0.05. "Separated" takes the observed order as it is,
+Normal readings of standard deviation 1, none bad, delta 0.05. "Separated" assumes the observed order,
 "certified" allows for 5 % bad readings. Limits are the pulls of a prototype of the same rules, separated.
 """
 

@@ -1,11 +1,11 @@
-"""Data that are counted where they are, against the engine's own median: time and memory.
+"""Measure time and memory of data that an engine counts, relative to the engine's own median.
 
     python benchmarks/counts.py           10^8 rows for time, 2x10^8 for memory
     python benchmarks/counts.py --only speed --rows 1e7
 
-Rows are written as Parquet to a temporary folder (1.6 GB per 10^8) and deleted. Times are of DuckDB's
-`median(value) group by arm` and of `analyze`, taken in turn in one process; ratios say something on any machine,
-times only on this one. Memory is the peak of a process of its own, with DuckDB's memory_limit at 1 GB in both.
+Rows are written as Parquet to a temporary folder (1.6 GB per 10^8) and deleted. DuckDB's `median(value) group by
+arm` and `analyze` run alternately in one process, so ratios are comparable between machines and times are not.
+Memory is the peak of a separate process, with DuckDB's memory_limit at 1 GB in both.
 """
 
 import argparse

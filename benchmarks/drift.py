@@ -1,9 +1,9 @@
-"""Equal arms under a load: how often a winner is named, and how often nothing is wrong and doubted anyway.
+"""Measure how often a winner is named among equal arms under a load, and how often quiet runs are doubtful.
 
 Run: python benchmarks/drift.py [RUNS of the wide grid]. Writes benchmarks/results/drift.md. The runs are those of
 tests/statistical/test_drift.py: toptwo as in `find_best`, at most 2,500 pulls, delta 5%, noise .03 in log times,
-3% slow spikes. A winner is one that evidence of drift leaves standing; promised are at most 28 of 400 under each
-load, and at most 16 doubtful of 5,000 runs without one.
+3% slow spikes. A winner is a result that is not doubtful. Goals: at most 28 winners of 400 under each load, and
+at most 16 doubtful of 5,000 runs without one.
 """
 
 import sys

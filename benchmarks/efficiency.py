@@ -1,10 +1,10 @@
-"""Pulls of the default policy over what no method can beat. Run: python benchmarks/efficiency.py [--quick].
+"""Measure pulls of the default policy relative to the lower bound. Run: python benchmarks/efficiency.py [--quick].
 
 Every cell: mean pulls / (T* kl(delta, 1-delta)), delta = .05 (docs/optimality.md). Goals: a mean of at most 2.45,
 no cell above 3.2 (3.4 where the bound is under 100 pulls), for `separated` and for `certified`; at delta = .001,
-over seven of the instances, at most 1.60 (benchmarks/priors.py has all of them); at most 1/1.5 of QLUCB's pulls on
-average, and 1/50 of those of Algorithm 3 with the paper's constants (B squared).
-Writes benchmarks/results/efficiency.md.
+over seven of the instances, at most 1.60 (benchmarks/priors.py has all of them); at most 1/1.5 of QLUCB's pulls
+on average, and 1/50 of those of Algorithm 3 with the paper's constants (B squared). Writes
+benchmarks/results/efficiency.md.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from truearm.policies.paper import Elimination
 
 INSTANCES = list(lab.INSTANCES)
 SEVEN = ["G2", "D2", "G5w", "C5", "G10", "G10lin", "G5s"]
-REACH = 0.2  # for Algorithm 3, which must be told the family
+REACH = 0.2  # for Algorithm 3, which must know the family
 
 
 def attacks(instance):
-    """Return the columns: name, attack, and the contamination declared (None is the paper's promise)."""
+    """Return the columns: name, attack, and the contamination declared (None is the paper's assumption)."""
     mild, strong = lab.worst(instance, 0.05), lab.worst(instance, 0.1)
     benign = lab.benign(instance, 0.1)
     return [

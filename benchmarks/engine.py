@@ -1,8 +1,8 @@
-"""The price of a simulated pull, as a multiple of drawing its reading, in one run on one core; and how runs scale.
+"""Measure the cost of a simulated pull as a multiple of drawing its reading, and how runs scale.
 
-Ten normal arms. The unit is one standard normal from the generator that the engine reads from, timed alone in
-turn with the runs, so that a busy machine slows both. Goals: toptwo 60 at 15 thousand pulls and 40 at 200
-thousand. Peers that are installed are timed too.
+Ten normal arms, one core. The unit is one standard normal from the engine's generator, timed alternately with the
+runs, so that a busy machine slows both. Goals: toptwo 60 at 15 thousand pulls and 40 at 200 thousand. Other
+libraries are timed too if they are installed.
 Run: python benchmarks/engine.py [ROUNDS]. Writes benchmarks/results/engine.md.
 """
 

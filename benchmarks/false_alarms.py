@@ -1,19 +1,19 @@
-"""Gates on identical code: how often does each tool cry wolf, and does it find a true regression of 5%?
+"""Measure how often gates fail on identical code, and whether they find a true regression of 5%.
 
     python benchmarks/false_alarms.py [--gates 60] [--runs 400] [--minutes 10] [--only quiet,wander] [--log FILE]
 
 A gate compares two commands, "old" and "new", and fails if new is slower. Both are a C program that works for
-about 2 ms, start and end of the process included, with 2% jitter in how much work there is: in the case "same" the
-same work, in the case "slower" new takes 5% longer. Every command and tool is pinned to one core with taskset, one
-gate per core at a time. Worlds: quiet; a neighbor on the same core that comes and goes, half a second each on
+about 2 ms, process start and end included, with 2% jitter in the amount of work. In the case "same" both do the
+same work; in the case "slower" new takes 5% longer. Every command and tool is pinned to one core with taskset,
+one gate per core at a time. Worlds: quiet; a neighbor on the same core that comes and goes, half a second each on
 average; a load on the same core that wanders between none and 60% within some seconds. The tools of a gate run in
 turn, so that they meet the same world.
 
-The table of tolerances says how often equal code passes and slower code fails at each; the default of the GitHub
-action is chosen from it. Every gate is appended to a log as it ends, and gates that are in the log are not run
-again: the same command goes on where it was broken off, and a larger --gates adds to what is there. No gate starts
-after --minutes. `--runs 0` leaves the number of runs to the tools, which takes some four times as long. Needs gcc
-and taskset; hyperfine is left out where it is not installed.
+The table of tolerances shows how often equal code passes and slower code fails; the default of the GitHub action
+is chosen from it. Every gate is appended to a log when it ends, and gates in the log are not run again: the same
+command continues after an interruption, and a larger --gates adds gates. No gate starts after --minutes. With
+`--runs 0` the tools choose the number of runs, which takes about four times as long. Needs gcc and taskset;
+hyperfine is skipped if it is not installed.
 """
 
 import argparse
@@ -204,7 +204,7 @@ def compiled(folder: Path) -> str:
 
 
 def least(program: str, steps: float, times: int = 300) -> float:
-    """Return the least wall time of the program: what it takes when nothing disturbs it."""
+    """Return the least wall time of the program, without disturbances."""
     found = []
     for _ in range(times):
         began = time.perf_counter()
@@ -214,7 +214,7 @@ def least(program: str, steps: float, times: int = 300) -> float:
 
 
 def steps_for(program: str) -> Callable[[float], float]:
-    """Return how many steps make the program take so many seconds."""
+    """Return the number of steps that take the given seconds."""
     empty, many = least(program, 0), 2_000_000
     step = (least(program, many, 50) - empty) / many
     return lambda seconds: max(0.0, seconds - empty) / step
@@ -224,7 +224,7 @@ def steps_for(program: str) -> Callable[[float], float]:
 
 
 def gates(asked: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
-    """Give what is to be run: world, case, number and tool; pytest-benchmark only where code is the same."""
+    """Yield what to run: world, case, number and tool; pytest-benchmark only for the same code."""
     for number in range(asked.gates):  # all worlds in turn, so that a part is a part of all
         for case in asked.cases:
             for world in asked.only:
@@ -233,7 +233,7 @@ def gates(asked: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
                         yield world, case, number, tool
 
 
-# what a gate takes on a quiet machine: seconds to start the tool, and runs on the same code and on slower code
+# cost of a gate on a quiet machine: seconds to start the tool, and runs on the same code and on slower code
 COSTS = {
     "truearm": (0.7, 1700, 100),
     **dict.fromkeys(("1%", "2%", "3%", "5%"), (0.7, 300, 300)),

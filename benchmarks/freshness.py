@@ -1,9 +1,9 @@
-"""What it costs and saves to look at evidence now and then instead of always.
+"""Measure the cost of recomputing evidence at every decision instead of after a growth of pulls.
 
-`policies.toptwo.STALE` is the growth of a pair of arms after which the evidence between them is renewed: 1 weighs
-all arms anew, at all cuts, at every decision. Same tapes for every value; mean ratio of pulls to the limit over
-instances of up to ten arms, clean, under the worst attack and certified, and the longest run over its cell's mean.
-Run: python benchmarks/freshness.py [RUNS]. Writes benchmarks/results/freshness.md.
+`policies.toptwo.STALE` is the growth of a pair of arms after which the evidence between them is recomputed: 1
+evaluates all arms, at all cuts, at every decision. Same tapes for every value. Reported: the mean ratio of pulls
+to the limit over instances of up to ten arms, clean, under the worst attack and certified, and the longest run
+relative to its cell's mean. Run: python benchmarks/freshness.py [RUNS]. Writes benchmarks/results/freshness.md.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""QLUCB against its published means: Howard and Ramdas (2022), Figure 5.
+"""Compare QLUCB with its published means: Howard and Ramdas (2022), Figure 5.
 
-Ten arms, delta = 0.05, slack 0.025 in quantile units, limits tightest at 1000 readings. The published numbers
-are means and standard errors of 64 runs with the beta-binomial limits, taken from the results file beside the
-authors' code. Ours are as many runs of `Lucb(growth=0)`, which pulls as they do; their random numbers cannot be
-repeated, so agreement is statistical: the goal is at least 8 cells within 3 joint standard errors.
+Ten arms, delta = 0.05, slack 0.025 in quantile units, limits tightest at 1000 readings. The published numbers are
+means and standard errors of 64 runs with the beta-binomial limits, from the results file of the authors' code.
+Ours are as many runs of `Lucb(growth=0)`, which pulls as they do. Their random numbers cannot be repeated, so
+agreement is statistical: the goal is at least 8 cells within 3 joint standard errors.
 
 Run: .venv/bin/python benchmarks/howard_ramdas.py [--reps 64] [--cells all|uniform:0.5,...] [--save]
 """
@@ -97,7 +97,7 @@ def draws(shape, quantile, best, rng, size=1024):
 
 
 def pulls(cell, seed):
-    """Return how many pulls one run takes."""
+    """Return the number of pulls of one run."""
     shape, quantile = cell
     policy = Lucb(slack=SLACK, growth=0.0)
     state = policy.start(Problem(arms=ARMS, contamination=None, quantile=quantile))

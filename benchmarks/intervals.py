@@ -1,7 +1,7 @@
-"""What intervals and evidence cost: the best of several timings, in one run.
+"""Measure the cost of intervals and evidence: the best of several timings, in one run.
 
-The issue asks that an interval on 10^7 readings costs at most twice as much as `np.partition` alone for the
-same ranks. Run with `.venv/bin/python benchmarks/intervals.py`.
+Goal: an interval on 10^7 readings costs at most twice as much as `np.partition` alone for the same ranks.
+Run: .venv/bin/python benchmarks/intervals.py
 """
 
 import time

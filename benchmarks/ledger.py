@@ -1,8 +1,8 @@
-"""Loops of accept/reject decisions: a ledger beside greedy acceptance and a test per gate (extensions L1, L2).
+"""Simulate loops of accept/reject decisions: a ledger, greedy acceptance, and a test per gate (extensions L1, L2).
 
 Run: python benchmarks/ledger.py [LOOPS]. Writes benchmarks/results/ledger.md. Run times have noise .03 in their
 logarithms and 3% slow spikes. Readings are simulated and judged with the levels of `Settings` and the evidence of
-rounds; some gates also pass through `Ledger` itself, and must end alike.
+rounds. Some gates also pass through `Ledger` itself, and must have the same outcome.
 """
 
 import math
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 LOOPS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 ROUNDS = 400  # the budget of a gate
 SINGLE = math.log(40)  # the bar 2/delta of a single gate at 5%
-RUNS = 20  # of each command where a rule takes a fixed number of them
+RUNS = 20  # of each command, for rules with a fixed number
 
 
 @cache

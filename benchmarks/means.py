@@ -1,8 +1,8 @@
-"""What medians cost where means would do: clean normal readings, two arms.
+"""Measure the cost of medians on clean normal readings, relative to means, for two arms.
 
-The rule on means pulls both arms alike and stops when a normal mixture (Robbins) of the mean difference, whose
-variance it is told, reaches 1/delta. It is right for clean normal readings and promises nothing else.
-Run: python benchmarks/means.py [RUNS]. Writes benchmarks/results/means.md.
+The rule on means knows the variance, pulls both arms equally, and stops when a normal mixture (Robbins) of the
+mean difference reaches 1/delta. It is correct for clean normal readings only. Run: python benchmarks/means.py
+[RUNS]. Writes benchmarks/results/means.md.
 """
 
 import sys

@@ -1,10 +1,11 @@
-"""Pulls of rule R over what no method can beat, as delta falls (docs/optimality.md).
+"""Measure pulls of rule R relative to the lower bound, as delta falls (docs/optimality.md).
 
-Rule R is `toptwo` with the constants that the proof asks for in place of those that are quickest at usual deltas,
-and with pairs of arms in place of the pool. What it pulls does not depend on delta, so one run to 1e-12 tells when
-it stops at every delta before. Goals:
-on the settings of the picture the mean ratio falls at each step and is at most 1.3 at 1e-12.
-Run: python benchmarks/optimality.py [WORD]; with a word only the settings whose names have it are run anew. Writes
+Rule R is `toptwo` with the constants of the proof instead of those that are quickest at usual deltas, and with
+pairs of arms instead of the pool. Its pulls do not depend on delta, so one run to 1e-12 shows when it stops at
+every larger delta. Goals: on the settings of the figure the mean ratio falls at each step and is at most 1.3 at
+1e-12.
+
+Run: python benchmarks/optimality.py [WORD]; with a word, only the settings whose names contain it are run. Writes
 benchmarks/results/optimality.md, and draws docs/images/optimality.png from it.
 """
 
@@ -54,7 +55,7 @@ BATCHED = 0.9  # a batch is at most a fiftieth of this power of either arm's pul
 
 
 class Duel(NamedTuple):
-    """What the readings of the leader and of one rival say at the cut where they say least."""
+    """The evidence of the leader over one rival at the least cut."""
 
     log_evidence: float
     gain: float
@@ -76,7 +77,7 @@ class Sampler:
         self._owed: dict[tuple[int, int], float] = {}
 
     def batch(self, counts: Sequence[float], leader: int, duels: Mapping[int, Duel]) -> dict[int, int]:
-        """Return the next pulls of each arm, from the pulls so far and what the leader's duels with all say."""
+        """Return the next pulls of each arm, from the pulls so far and the leader's duels with all rivals."""
         least = sum(counts) ** EXPLORED
         if short := {arm: 1 for arm, n in enumerate(counts) if n < least}:
             return short

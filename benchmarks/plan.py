@@ -1,10 +1,10 @@
-"""How many pulls `toptwo` takes, fitted: the constants of `truearm.planning`, and how well they foretell.
+"""Fit the constants of `truearm.planning`, and measure the error of the forecasts.
 
 Runs `toptwo` on a hundred settings of quantiles (compiled) and forty of shares (not compiled: half an hour), fits
 five constants for each by least squares of the relative error, writes them into src/truearm/planning.py, and each
 setting with its forecast into benchmarks/results/plan.md. Run it again after a change of `toptwo` or of its
-evidence: python benchmarks/plan.py [EVERY] (4 takes every fourth setting). Runs that rejected the best arm do not
-count: with rivals that are alike they never end. Goal: no forecast off by more than 15%.
+evidence: python benchmarks/plan.py [EVERY] (4 runs every fourth setting). Runs that rejected the best arm do not
+count: with equal rivals they never end. Goal: no forecast off by more than 15%.
 """
 
 import itertools

@@ -1,7 +1,7 @@
-"""What a plausible range saves: pulls until two arms are told apart, with and without it.
+"""Measure pulls until two arms are told apart, with and without a plausible range.
 
-Normal readings of standard deviation 1, delta 0.05. Bad readings are as harmful as they can be, those of the
-better arm far below and those of the other far above, and all of them outside the range from -10 to 10.
+Normal readings of standard deviation 1, delta 0.05. Bad readings are as harmful as possible: far below for the
+better arm, far above for the other, all of them outside the range from -10 to 10.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Pictures of simulations, through matplotlib (extra `plot`)."""
+"""Draw figures of simulations with matplotlib (extra `plot`)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The frontier of priors: what each costs in short runs and gains in long ones. Run: python benchmarks/priors.py.
+"""Compare priors of the mixture in short and long runs. Run: python benchmarks/priors.py.
 
-For each prior of the mixture (docs/evidence.md section 6) the pulls of the default policy over what no method can
-beat, as in benchmarks/efficiency.py: the same instances, attacks and readings for all, at delta = .05 and .001.
-A run that rejected the best arm is counted as lost and left out of the means: among equal arms it need not end.
+For each prior (docs/evidence.md section 6): pulls of the default policy relative to the lower bound, as in
+benchmarks/efficiency.py, with the same instances, attacks and readings for all, at delta = .05 and .001. A run
+that rejected the best arm is counted as lost and excluded from the means: among equal arms it need not end.
 Writes benchmarks/results/priors.md.
 """
 
@@ -29,7 +29,7 @@ PRIORS = [
     Prior((8.0, 64.0, 512.0), (0.4, 0.3, 0.3)),
     Prior((16.0, 256.0), (0.5, 0.5)),
 ]
-LONG = 1000  # a bound of so many pulls makes a run long
+LONG = 1000  # pulls; a run whose bound is larger counts as long
 
 
 def name(prior):

@@ -1,12 +1,12 @@
-"""`truearm race` beside hyperfine on commands whose truth is known, with disturbed runs.
+"""Compare `truearm race` with hyperfine on commands whose truth is known, with disturbed runs.
 
     python benchmarks/race_vs_hyperfine.py [--trials 20] [--minutes 10] [--scenarios S0,S5] [--commands 2,4]
 
 Every command sleeps: the first for 10 ms, the others for 10.5 ms (10.2 ms in S5), with 2% jitter. In some
-scenarios a share of the runs takes quite another time. Right is whoever names the first command. Both tools run as
-a user runs them, each trial in a process of its own, start-up included in the wall time. Trials are in rounds:
-every scenario once, both tools one after the other, hyperfine first in every other round. What is known is written
-after each round. Needs gcc, and Debian's hyperfine.
+scenarios a share of the runs takes a very different time. The right answer is the first command. Both tools run
+with their command lines, each trial in a separate process, start-up included in the wall time. Trials are in
+rounds: every scenario once, both tools one after the other, hyperfine first in every other round. Results are
+written after each round. Needs gcc, and Debian's hyperfine.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from truearm.study import Study
 
 HERE = Path(__file__).parent
 TRUEARM = str(Path(sys.executable).parent / "truearm")
-LIMIT = 45  # seconds a race may take: some five times what hyperfine takes
+LIMIT = 45  # seconds; about five times the time of hyperfine
 LONGEST = 75  # seconds a pair may take: the limit, start and end of a race, and hyperfine on four commands
 
 
@@ -157,7 +157,7 @@ def overhead(runs: int = 800) -> list[str]:
 
 
 def of_race(runs: int, path: Path | None) -> float:
-    """Return the time from the first run to the last, per run: the loop of a race without what is around it."""
+    """Return the time per run from the first run to the last: the loop of a race without start-up."""
     commands = [Command("true", name="a"), Command("true", name="b")]
     setting = Setting(commands=tuple(commands))
     study = Study(Problem(arms=("a", "b"), goal="min"), policy=TopTwo(first=runs // 2), seed=1)
@@ -223,7 +223,7 @@ def about() -> str:
 
 
 def page(found: dict[Line, list[tuple[Trial, Trial]]], jobs: int, costs: list[str]) -> str:
-    """Return the table of what is known so far."""
+    """Return the table of the results so far."""
     numbers = sorted({len(pairs) for pairs in found.values()})
     trials = " or ".join(map(str, numbers)) + (" trial" if numbers == [1] else " trials")
     stories = "\n".join(f"- {s.name}: {s.story}" for s in SCENARIOS)

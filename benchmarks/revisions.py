@@ -1,11 +1,11 @@
-"""Two releases of a real project raced as revisions of a repository: docs/revisions.md, step by step.
+"""Race two releases of a real project as revisions of a repository (docs/revisions.md).
 
     python benchmarks/revisions.py [--project mistune] [--old 2.0.5] [--new 3.0.2] [--max-time 3m]
 
-Fetches the sources of two releases from the package index, commits each into a new repository and tags it, and
-races what the project is for, the rendering of a page of Markdown. Writes benchmarks/results/revisions.md. The
-work is a script outside of the repository, which is told by {dir} where a revision is: neither release has the
-script, and they keep their package in different folders.
+Fetches the sources of two releases from the package index, commits and tags each in a new repository, and races
+the rendering of a page of Markdown. Writes benchmarks/results/revisions.md. The benchmark script is outside of
+the repository and gets the folder of a revision as {dir}: neither release has the script, and they keep their
+package in different folders.
 """
 
 import argparse

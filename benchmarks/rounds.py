@@ -1,9 +1,9 @@
-"""Rounds side by side against cuts: rounds until a decision, gates, equal arms, and which arms are in a round.
+"""Compare rounds with cuts: rounds until a decision, gates, equal arms, and which arms are in a round.
 
 Run: python benchmarks/rounds.py [RUNS [REACTING]]. Writes benchmarks/results/rounds.md. Run times of
 tests/loads.py: noise .03 in their logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is
-`TopTwo(balanced=True)` on the same readings. There are 10 RUNS races of equal commands for each load, and REACTING
-races on a machine that reacts to everything but labels. RUNS = 30 takes about an hour on one core.
+`TopTwo(balanced=True)` on the same readings. There are 10 RUNS races of equal commands for each load, and
+REACTING races on a machine that reacts to everything but labels. RUNS = 30 needs about an hour on one core.
 """
 
 import sys

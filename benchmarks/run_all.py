@@ -1,13 +1,13 @@
-"""Run every benchmark beside its peers, each within a bounded time, and write benchmarks/RESULTS.md.
+"""Run every benchmark, each within a bounded time, and write benchmarks/RESULTS.md.
 
     python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
-All of it takes --minutes, on two quiet cores: some 15 for the small sizes of all others, the rest for the race
-beside hyperfine, which comes last. It runs in a copy (build/bench): of what is kept here it overwrites
-benchmarks/RESULTS.md alone, so the results of full size, which the pages quote and the tests compare, stay as they
-are. `--full` runs at full size and in place, for hours. A benchmark that fails, is late (5 minutes) or misses a
-peer is told and keeps none of the others back; the page is written after each. `--collect` runs nothing and writes
-the page from the results of full size.
+The total time is --minutes, on two quiet cores: about 15 for the small sizes of most benchmarks, the rest for the
+race with hyperfine, which comes last. It runs in a copy (build/bench) and overwrites only benchmarks/RESULTS.md,
+so the full-size results, which pages quote and tests compare, do not change. `--full` runs at full size and in
+place, for hours. A benchmark that fails, exceeds 5 minutes or lacks another tool is reported and does not stop
+the others; the page is written after each. `--collect` runs nothing and writes the page from the full-size
+results.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def copied():
 
 
 def run(name, folder, words, most):
-    """Run one benchmark; return how it ended, and what it wrote by then, or printed if it wrote nothing."""
+    """Run one benchmark; return how it ended, and its page, or its output if there is no page."""
     if missing := [peer for peer in PEERS.get(name, ()) if not is_there(peer)]:
         return f"not run: {', '.join(missing)} not installed", ""
     if most <= 0:
@@ -112,7 +112,7 @@ def run(name, folder, words, most):
 
 
 def ended(words, folder, most):
-    """Return the exit code of a program and what it printed; what it started ends with it, whatever happens."""
+    """Return the exit code and output of a program; its child processes are always ended with it."""
     with subprocess.Popen(
         words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--minutes", type=float, help="for all together: 45, at full size 1,440")
     parser.add_argument("--full", action="store_true", help="at full size and in place")
-    parser.add_argument("--collect", action="store_true", help="run nothing, gather what is kept")
+    parser.add_argument("--collect", action="store_true", help="write the page from the full-size results")
     asked = parser.parse_args()
     names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem != Path(__file__).stem]
     if unknown := set(asked.only.split(",")) - {*names, ""}:

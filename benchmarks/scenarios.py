@@ -1,7 +1,7 @@
-"""Run the scenarios in benchmarks/scenarios at full size, and keep their tables and pictures.
+"""Run the scenarios in benchmarks/scenarios at full size, and save their tables and figures.
 
-A scenario is a TOML file with a list of grids. In a grid every key may hold one value or a list; each combination
-is one simulation. What was published is in the last column. Run: python benchmarks/scenarios.py [NAME ...]
+A scenario is a TOML file with a list of grids. In a grid every key may have one value or a list; each combination
+is one simulation. The last column has the published values. Run: python benchmarks/scenarios.py [NAME ...]
 [--runs N] [--plot FILE], all by default. Writes benchmarks/results/scenarios.md unless --runs is given.
 """
 
@@ -83,7 +83,7 @@ def regularity_of(laws, reach):
 
 
 def run(cell, executor):
-    """Return one row of the table; None where the limit is above what the scenario wants."""
+    """Return one row of the table, or None if the limit exceeds that of the scenario."""
     eps, power = float(cell.get("eps", 0.0)), cell.get("adversary", "oblivious")
     name, instance = instance_of(cell["instance"])
     label, policy = policy_of(cell["policy"])

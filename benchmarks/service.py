@@ -1,8 +1,8 @@
-"""Asks and tells per second of 8 clients beside Optuna's, and how soon a study of a million readings is back.
+"""Measure asks and tells per second of 8 clients, compared with Optuna, and the time to open a large study.
 
-1. 8 clients in one study over HTTP, each asks for one pull and tells its reading; goal: 5 times Optuna's ask and
+1. 8 clients in one study over HTTP; each asks for one pull and records its reading. Goal: 5 times Optuna's ask and
    tell on its SQLite storage with 8 threads in one process, without a network.
-2. A study of a million readings is opened from its log; goal: 8 s.
+2. A study of a million readings is opened from its log. Goal: 8 s.
 
 Loopback only, about two minutes on a quiet machine.
 
@@ -54,7 +54,7 @@ def measure_service(folder):
                 for pull in clients[i].ask():
                     clients[i].tell(pull, draw.gauss(0, 1))
 
-        work(0)  # what the first requests import
+        work(0)  # imports of the first requests
         seconds = run_threads(work)
         server.terminate()
     return CLIENTS * CYCLES / seconds

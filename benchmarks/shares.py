@@ -1,8 +1,8 @@
-"""Shares: pulls of the default policy over what no method can beat. Run: python benchmarks/shares.py [--quick].
+"""Measure pulls for shares relative to the lower bound. Run: python benchmarks/shares.py [--quick].
 
 Twelve instances with shares from .002 to .95 and 2, 5 and 20 arms, delta = .05, clean (separated) and under the
 worst attack of a quarter of the gap (certified at that eps). Only counts matter: batches are drawn as binomials.
-Goal: a mean ratio of at most 2.8. Then the time of an analysis of 10^7 rows beside that of counting them by arm.
+Goal: a mean ratio of at most 2.8. Also the time of an analysis of 10^7 rows, relative to counting them by arm.
 Writes benchmarks/results/shares.md.
 """
 
@@ -46,7 +46,7 @@ def instance(best, rival, k):
 
 
 def attacked(shares, eps):
-    """Return what is seen when bad readings of the best arm are failures and those of the others successes."""
+    """Return the observed shares if bad readings are failures of the best arm and successes of the others."""
     return [(1 - eps) * shares[0], *((1 - eps) * share + eps for share in shares[1:])]
 
 

@@ -1,11 +1,11 @@
-"""How long until the first answer, and until the first run of a race: CPU and wall time, beside hyperfine.
+"""Measure CPU and wall time until the first output and until the first run of a race, compared with hyperfine.
 
     python benchmarks/startup.py [--runs 20]
 
-CPU time is user and system time of the tool itself. What a race has used when its first run starts is told by that
-run: a probe that reads the clock, and from the kernel what its parent has used. With compiled bytecode, as an
-installation has it; in turn, so that a load meets all alike. The limits are over nothing: 150 ms of CPU time for
-`truearm --help`, 300 ms until the first run of `truearm race`. Needs Linux, and Debian's hyperfine.
+CPU time is user and system time of the tool itself. The first run of a race is a probe: it reads the clock, and
+the CPU time of its parent from the kernel. Bytecode is compiled, as in an installation. Tools run in turn, so
+that a load meets all alike. Limits: 150 ms of CPU time for `truearm --help`, 300 ms until the first run of
+`truearm race`. Needs Linux, and Debian's hyperfine.
 """
 
 import argparse

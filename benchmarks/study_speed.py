@@ -1,4 +1,4 @@
-"""How fast the pure-Python path is: single tells, arrays, one decision. Run: python benchmarks/study_speed.py.
+"""Measure the pure-Python path: single tells, arrays, one decision. Run: python benchmarks/study_speed.py.
 
 Goals: 20,000 single tells/s with k = 10 over 1e5 pulls, 1e6 readings/s as arrays, a first decision under
 20 ms, and an ask under 5 ms at 1e5 readings per arm.

@@ -1,8 +1,8 @@
-"""Suites: rounds until metrics that are 10 % slower are named, and until all are settled, by how many there are.
+"""Measure rounds until metrics that are 10 % slower are named, and until all are settled, by number of metrics.
 
 Run times with a load shared by a round, half of the rest shared by all metrics of a run, noise 3 % in all; some
-metrics are 10 % slower, the others are equal; tolerance 5 %, delta 0.05, allowing for 5 % bad runs (none is).
-Writes benchmarks/results/suites.md.
+metrics are 10 % slower, the others are equal; tolerance 5 %, delta 0.05, allowing for 5 % bad runs (there are
+none). Writes benchmarks/results/suites.md.
 """
 
 import math

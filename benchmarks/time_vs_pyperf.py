@@ -1,11 +1,10 @@
-"""`truearm time` beside pyperf on pairs of Python statements whose order is known: the second does more work.
+"""Compare `truearm time` with pyperf on pairs of Python statements where the second does more work.
 
     python benchmarks/time_vs_pyperf.py [--trials 3] [--pairs sum,sort]
 
-Both tools run as a user runs them, with their defaults, start-up included: two times `pyperf timeit` and
-`pyperf compare_to`, or one `truearm time`. Right is who says that the first statement is faster; open is who says
-that the difference is not significant, or not decided. In turn, because a load that comes and goes has to meet
-both.
+Both tools run with their defaults, start-up included: two runs of `pyperf timeit` and one of `pyperf compare_to`,
+or one `truearm time`. Right: the first statement is named faster. Open: the difference is not significant, or not
+decided. The tools run in turn, so that a load that comes and goes meets both.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How often the best arm is ever rejected at the worst instances.
+"""Measure how often the best arm is ever rejected at the worst instances.
 
 The scenarios are those of tests/statistical/test_wrong_decisions.py, at full size (`make statistical` tests them)
 or at a part of it. Run: python benchmarks/wrong_decisions.py [0.1]. Writes benchmarks/results/wrong_decisions.md.

@@ -1,6 +1,6 @@
-"""Runs tests with the lowest versions of the dependencies that pyproject.toml allows, in an empty environment.
+"""Run tests with the lowest versions of the dependencies that pyproject.toml allows, in an empty environment.
 
-First with what the base installation needs alone, so what these tests run needs no extra; then with all extras.
+First with the base installation only, to show that its tests need no extra; then with all extras.
 """
 
 import re
@@ -57,7 +57,7 @@ def tried(python: str, packages: list[str], tools: tuple[str, ...], tests: tuple
     subprocess.run([*install, *packages, *tools, str(ROOT)], check=True)
     print("with", ", ".join(packages), flush=True)
     words = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not statistical and not spark"]
-    # what is old warns of what has changed since
+    # old versions warn about later changes
     return subprocess.run(
         [python, "-m", "pytest", *words, "-W", "default", *tests], cwd=ROOT, check=False
     ).returncode

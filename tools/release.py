@@ -1,4 +1,4 @@
-"""Tries a release out from end to end: build, check, install into an empty place, ask. Nothing is uploaded."""
+"""Test a release: build, check, install into an empty environment, run. Nothing is uploaded."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-CARRIED = (
+DATA_FILES = (
     "truearm/py.typed",
     "truearm/report/page/",
     "share/man/man1/truearm.1",
@@ -19,9 +19,9 @@ CARRIED = (
 ROWS = "arm,value\n" + "".join(f"{arm},{mean + i % 7}\n" for i in range(60) for arm, mean in (("A", 0), ("B", 20)))
 
 
-def said(part: str, words: list[str], *, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
-    """Run a step, print one line about it, and return what it printed; a step that fails ends the trial."""
-    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}  # twine colors what no terminal shows
+def run_step(part: str, words: list[str], *, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
+    """Run a step, print one line about it, and return its output; exit if it fails."""
+    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}  # twine prints colors without a terminal
     ended = subprocess.run(words, cwd=folder or ROOT, capture_output=True, text=True, check=False, env=plain)
     is_right = ended.returncode in codes
     last = (ended.stdout.strip() or ended.stderr.strip() or "done").splitlines()
@@ -31,29 +31,31 @@ def said(part: str, words: list[str], *, folder: Path | None = None, codes: tupl
     return ended.stdout + ended.stderr
 
 
-def carries(wheel: Path) -> None:
-    """Say what the wheel carries beside code, or end."""
+def check_contents(wheel: Path) -> None:
+    """Check that the wheel has its data files, or exit."""
     names = zipfile.ZipFile(wheel).namelist()
-    missing = [part for part in CARRIED if not any(part in name for name in names)]
-    print(f"{'contents of the wheel':28} {'failed' if missing else 'ok'}   {', '.join(missing or CARRIED)}")
+    missing = [part for part in DATA_FILES if not any(part in name for name in names)]
+    print(f"{'contents of the wheel':28} {'failed' if missing else 'ok'}   {', '.join(missing or DATA_FILES)}")
     if missing:
         sys.exit(1)
 
 
-def asked(binaries: Path, folder: Path) -> None:
-    """Ask the base installation what a new user asks."""
+def check_commands(binaries: Path, folder: Path) -> None:
+    """Run the first commands of a new user on the base installation."""
     truearm, python = str(binaries / "truearm"), str(binaries / "python")
     (folder / "x.csv").write_text(ROWS, encoding="utf-8")
-    said("truearm --version", [truearm, "--version"])
-    said("python -m truearm", [python, "-m", "truearm", "--version"])
-    said("truearm race", [truearm, "race", "-q", "sleep 0.01", "sleep 0.03"], folder=folder)
-    said("truearm analyze x.csv", [truearm, "analyze", "x.csv", "--arm", "arm", "--value", "value"], folder=folder)
-    said("truearm --help", [truearm, "--help"])
-    said("truearm time", [truearm, "time", "pass", "sum(range(1000))"], folder=folder)
-    told = said("truearm serve", [truearm, "serve"], folder=folder, codes=(2,))
-    assert "truearm[serve]" in told, "a verb that needs an extra says which"
+    run_step("truearm --version", [truearm, "--version"])
+    run_step("python -m truearm", [python, "-m", "truearm", "--version"])
+    run_step("truearm race", [truearm, "race", "-q", "sleep 0.01", "sleep 0.03"], folder=folder)
+    run_step(
+        "truearm analyze x.csv", [truearm, "analyze", "x.csv", "--arm", "arm", "--value", "value"], folder=folder
+    )
+    run_step("truearm --help", [truearm, "--help"])
+    run_step("truearm time", [truearm, "time", "pass", "sum(range(1000))"], folder=folder)
+    output = run_step("truearm serve", [truearm, "serve"], folder=folder, codes=(2,))
+    assert "truearm[serve]" in output, "a verb that needs an extra says which"
     program = "import truearm as ta; print(ta.time({'a': 'pass', 'b': 'sum(range(2000))'}, progress=False).best)"
-    said("ta.time", [python, "-c", program], folder=folder)
+    run_step("ta.time", [python, "-c", program], folder=folder)
     assert (binaries.parent / "share/man/man1/truearm.1").is_file()
 
 
@@ -64,19 +66,19 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        said("sdist and wheel", [sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)])
+        run_step("sdist and wheel", [sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)])
         files = sorted(map(str, (folder / "dist").iterdir()))
-        said("twine check", [sys.executable, "-m", "twine", "check", "--strict", *files])
+        run_step("twine check", [sys.executable, "-m", "twine", "check", "--strict", *files])
         wheel = next((folder / "dist").glob("*.whl"))
-        carries(wheel)
+        check_contents(wheel)
         venv.create(folder / "empty", with_pip=True)
         binaries = folder / "empty/bin"
         install = [str(binaries / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        said("install into an empty place", [*install, str(wheel)])
-        said("pip check", [str(binaries / "python"), "-m", "pip", "check"])
-        asked(binaries, folder)
+        run_step("install into an empty place", [*install, str(wheel)])
+        run_step("pip check", [str(binaries / "python"), "-m", "pip", "check"])
+        check_commands(binaries, folder)
         for extra in extras:
-            said(f"extra {extra} resolves", [*install, "--dry-run", f"{wheel}[{extra}]"])
+            run_step(f"extra {extra} resolves", [*install, "--dry-run", f"{wheel}[{extra}]"])
         print(
             f"\nNothing was uploaded. {len(files)} files were made and tried; `python -m build` makes them again."
         )
