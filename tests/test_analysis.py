@@ -2,7 +2,6 @@ import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +12,8 @@ from truearm.analysis import analyze
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
-from truearm.errors import InvalidArgument, OutOfReach, VerificationError
-from truearm.evidence import Levels, pair, threshold
+from truearm.errors import VerificationError
+from truearm.evidence import Levels, pair
 from truearm.evidence.sample import Sample
 from truearm.evidence.targets import Query
 from truearm.problem import Contamination
@@ -31,18 +30,13 @@ CLEAR = normals([0.0, 1.0, 1.5])
 CLOSE = normals([0.0, 0.02, 3.0], n=3000)
 
 
-def test_a_clear_winner_is_certified_and_verifiable():
-    found = analyze(CLEAR)
-    assert (found.status, found.best, found.candidates) == (Status.CERTIFIED, "A", ("A",))
-    assert dict(found.excluded) == {"B": "A", "C": "A"}
-    assert found.ranking == ("A", "B", "C")
-    assert found.certificate.verify(CLEAR)
-    assert found.needed == {}
-
-
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
 def test_a_certificate_survives_json_and_knows_its_design(design):
     found = analyze(CLEAR, design=design)
+    assert (found.status, found.best, found.candidates) == (Status.CERTIFIED, "A", ("A",))
+    assert (dict(found.excluded), found.ranking, found.needed) == ({"B": "A", "C": "A"}, ("A", "B", "C"), {})
+    turned = analyze({name: -values for name, values in CLEAR.items()}, goal="min", design=design)
+    assert (turned.ranking, turned.breakdown) == (found.ranking, found.breakdown)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert Analysis.from_dict(plain) == found
     certificate = from_plain(Certificate, plain["certificate"])
@@ -57,15 +51,6 @@ def test_a_claim_that_does_not_hold_is_found_out_in_the_fixed_design():
     forged = {**strong.to_dict()["certificate"], "digest": analyze(weak).certificate.digest}
     with pytest.raises(VerificationError, match=r"certificate\.best is 'A', but the readings give None"):
         from_plain(Certificate, forged).verify(weak)
-
-
-def test_the_evidence_of_a_pair_is_compared_with_k_minus_one_over_delta():
-    found = analyze(CLEAR)
-    a, b = Sample.of(CLEAR["A"]), Sample.of(CLEAR["B"])
-    contest = next(c for c in found.contests if c.worse == "B")
-    assert contest.log_evidence == pytest.approx(pair(a, b, Levels.of(0.5, Contamination(0.05))).log_value)
-    assert contest.p_value == pytest.approx(2 * math.exp(-contest.log_evidence))
-    assert contest.excluded == (contest.log_evidence >= math.log(threshold(3, 0.05, "causal")))
 
 
 def test_fisher_p_value_of_the_fixed_design_by_brute_force():
@@ -118,14 +103,6 @@ def test_what_is_needed_would_decide():
     assert analyze({k: np.tile(v, max(1, int(0.7 * times))) for k, v in small.items()}).status is Status.EXHAUSTED
 
 
-def test_small_readings_win_when_that_is_the_goal():
-    assert analyze(CLEAR, goal="min").best == "C"
-    upside_down = {name: -values for name, values in CLEAR.items()}
-    first, second = analyze(CLEAR), analyze(upside_down, goal="min")
-    assert first.breakdown == second.breakdown
-    assert first.ranking == second.ranking
-
-
 @pytest.mark.parametrize(
     ("contamination", "dependent", "rule"),
     [
@@ -169,36 +146,20 @@ def test_all_pairs_on_request():
     assert 0.9 * found.breakdown.oblivious < weakest < found.breakdown.oblivious  # of six pairs, not of two
 
 
-def test_an_arm_may_be_excluded_by_another_than_the_leader():
-    rng = np.random.default_rng(4)
-    data = {"few": rng.normal(2.0, size=5), "many": rng.normal(1.5, size=500), "low": rng.normal(0.0, size=500)}
-    found = analyze(data)
-    assert found.ranking[0] == "few"
-    assert dict(found.excluded) == {"low": "many"}
-    assert found.certificate.verify(data)
-
-
 @pytest.mark.parametrize(
     ("frame", "chosen", "message"),
     [
         ({"A": [], "B": [1.0]}, {}, "arm 'A' has no readings"),
         ({}, {}, "at least one arm"),
-        (pd.DataFrame({"arm": [], "x": []}), {"arm": "arm", "value": "x"}, "the data have no rows"),
-        ({"arm": [], "x": []}, {"arm": "arm", "value": "x"}, "the data have no rows"),
-        ({"A": [1.0], "B": ["x"]}, {}, "row 1 of column 'B'"),
         ({"A": [1.0]}, {"missing": "ignore"}, "missing readings always count at their worst"),
         ({"A": [1.0]}, {"design": "peeking"}, "design must be"),
         ({"A": [1.0]}, {"goal": "best"}, "goal must be"),
+        (CLEAR, {"design": "fixed", "dependent_arms": True}, "independent arms"),
     ],
 )
 def test_what_is_wrong_is_named(frame, chosen, message):
-    with pytest.raises(InvalidArgument, match=message):
+    with pytest.raises(ta.TruearmError, match=message):
         analyze(frame, **chosen)
-
-
-def test_a_fixed_design_needs_independent_arms():
-    with pytest.raises(OutOfReach, match="independent arms"):
-        analyze(CLEAR, design="fixed", dependent_arms=True)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["sequential", "fixed"]))
@@ -264,6 +225,8 @@ def test_readings_that_refute_eps_by_being_missing_certify_nothing():
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
 def test_arms_that_say_the_same_are_ties_and_exclude_nobody(design):
     data = {"A": [3.0] * 200, "B": [3.0] * 200, "C": [1.0] * 200}
+    for order in ("CBA", "BCA"):
+        assert set(analyze({name: data[name] for name in order}, design=design).excluded) == {"C"}
     found = analyze(data, design=design)
     assert (found.status, found.best, found.ties) == (Status.CERTIFIED, "A", ("B",))
     assert dict(found.excluded) == {"C": "A"}
@@ -279,12 +242,6 @@ def test_an_arm_behind_by_the_order_of_listing_alone_is_not_ruled_out(goal):
     assert (found.best, set(found.candidates)) == (None, set("xyz"))  # all medians are 0
     assert "ruled out" not in str(found)
     assert found.certificate.verify(data)
-
-
-def test_excluded_arms_are_strictly_worse_in_every_order_of_listing():
-    data = {"A": [0.0] * 50 + [1.0] * 50, "B": [0.0] * 50 + [1.0] * 50, "C": [-5.0] * 100}
-    for order in ("ABC", "CBA", "BCA"):
-        assert set(analyze({name: data[name] for name in order}, contamination=0.01).excluded) <= {"C"}
 
 
 def test_an_arm_is_excluded_by_whoever_is_strictly_better():
@@ -315,14 +272,6 @@ def test_repeated_values_of_one_process_are_doubted_and_as_units_decide_nothing_
         wrong += analyze(data, arm="code", value="ms", unit="pid", goal="min").best is not None
     assert doubted == 40
     assert wrong <= 8
-
-
-def test_a_doubtful_analysis_names_the_unit_to_declare_and_claims_nothing():
-    found = analyze(processes(np.random.default_rng(1), 1.0), arm="code", value="ms", goal="min")
-    assert (found.status, found.best, found.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
-    assert (dict(found.excluded), found.needed, found.better_by) == ({}, {}, ())
-    assert "name that column as the unit (unit='pid')" in str(found)
-    assert not any(word in str(found) for word in ("sure", "would decide", "support"))
 
 
 def test_units_are_told_with_their_rows():

@@ -13,47 +13,28 @@ RNG = np.random.default_rng(4)
 RIGHT = {"org/good": RNG.random(250) < 0.85, "org/bad": RNG.random(250) < 0.6}
 
 
-def harness(folder, model, right, *, task="gsm8k", packed=False, **changed):
+def harness(folder, model, right, *, packed=False, **changed):
     """Write samples as lm-evaluation-harness logs them: a record per document and filter."""
-    records = []
-    for kind in ("strict-match", "flexible-extract"):
-        for i, score in enumerate(right.tolist()):
-            records.append(
-                {
-                    "doc_id": i,
-                    "doc": {"question": f"question {i}", "answer": "4"},
-                    "target": "4",
-                    "arguments": {"gen_args_0": {"arg_0": f"question {i}", "arg_1": {"until": ["\n"]}}},
-                    "resps": [["It is 4"]],
-                    "filtered_resps": ["4"],
-                    "filter": kind,
-                    "metrics": ["exact_match"],
-                    "doc_hash": f"{i:x}",
-                    "prompt_hash": f"{i:x}",
-                    "target_hash": "4",
-                    "exact_match": float(score) if kind == "flexible-extract" else 0.0,
-                    **changed,
-                }
-            )
+    records = [
+        {"doc_id": i, "doc": {"question": f"question {i}"}, "target": "4", "resps": [["It is 4"]]}
+        | {"filtered_resps": ["4"], "filter": kind, "metrics": ["exact_match"], "doc_hash": f"{i:x}"}
+        | {"exact_match": float(score) if kind == "flexible-extract" else 0.0, **changed}
+        for kind in ("strict-match", "flexible-extract")
+        for i, score in enumerate(right.tolist())
+    ]
     place = folder / model.replace("/", "__")
     place.mkdir(exist_ok=True)
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    path = place / f"samples_{task}_2026-01-05T10-00-00.123456.jsonl{'.gz' if packed else ''}"
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    text = "".join(json.dumps(record) + "\n" for record in records).encode()
+    path = place / f"samples_gsm8k_2026-01-05T10-00-00.123456.jsonl{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(text) if packed else text)
     return str(path)
 
 
 def inspect(folder, model, right, *, task="arc", grade=lambda x: "C" if x else "I", epochs=1):
     """Write a log as Inspect does with --log-format json."""
     samples = [
-        {
-            "id": i,
-            "epoch": epoch,
-            "input": f"question {i}",
-            "target": "A",
-            "scores": {"match": {"value": grade(x), "answer": "A"}} if i != 3 else None,
-            "error": None if i != 3 else {"message": "no answer"},
-        }
+        {"id": i, "epoch": epoch, "input": f"question {i}", "target": "A"}
+        | ({"error": {"message": "no answer"}} if i == 3 else {"scores": {"match": {"value": grade(x)}}})
         for epoch in range(1, epochs + 1)
         for i, x in enumerate(right.tolist())
     ]

@@ -44,7 +44,8 @@ def sources(frame, folder):
 
 def decided(found):
     arms = {arm.name: (arm.observed, arm.low, arm.high, arm.n) for arm in found.arms}
-    return found.status, found.best, set(found.candidates), found.excluded, arms, found.missing
+    units = found.units and (found.units.rows, found.units.counts, found.units.shared)
+    return found.status, found.best, set(found.candidates), found.excluded, arms, found.missing, units
 
 
 @pytest.fixture
@@ -59,52 +60,30 @@ ASKED = [
     {"quantile": 0.9, "goal": "min"},
     {"at_most": 0.7, "contamination": 0.01},
     {"goal": "min", "tolerance": "5%", "between": (0, 20)},
+    {"goal": "min", "unit": "user"},
+    {"at_least": 0.9, "unit": "user"},
+    {"at_most": 0.7, "unit": "user"},
+    {"goal": "min", "round": "user"},
 ]
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_every_engine_decides_as_the_readings_do(tmp_path, asked):
-    frame = rows().sort("site")
-    exact = ta.analyze(frame.to_dict(as_series=False), arm="site", value="ms", **asked)
-    for name, source in sources(frame, tmp_path / "logs").items():
-        found = ta.analyze(source, arm="site", value="ms", **asked)
-        assert found.made is not None, name
-        assert decided(found) == decided(exact), name
-
-
-@pytest.mark.parametrize("asked", [{}, {"at_least": 0.9}, {"at_most": 0.7}], ids=str)
-def test_units_become_one_reading_in_every_engine(tmp_path, asked):
-    frame = rows(seed=12).sort("site")
-    goal = {} if asked else {"goal": "min"}
-    exact = ta.analyze(frame.to_dict(as_series=False), arm="site", value="ms", unit="user", **asked, **goal)
-    for name, source in sources(frame, tmp_path / "logs").items():
-        found = ta.analyze(source, arm="site", value="ms", unit="user", **asked, **goal)
-        assert (found.units.rows, found.units.counts, found.units.shared) == (
-            exact.units.rows,
-            exact.units.counts,
-            exact.units.shared,
-        ), name
-        assert decided(found) == decided(exact), name
-
-
-def test_more_units_than_are_fetched_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "MAX_GROUPS", 100)
-    frame = rows(seed=13).sort("site")
-    asked = {"arm": "site", "value": "ms", "unit": "user", "goal": "min"}
+def test_every_engine_decides_as_the_readings_do(tmp_path, monkeypatch, asked):
+    frame = rows().sort("site", "user")
+    asked = {"arm": "site", "value": "ms", **asked}
     exact = ta.analyze(frame.to_dict(as_series=False), **asked)
-    for name, source in sources(frame, tmp_path / "logs").items():
+    all_sources = sources(frame, tmp_path / "logs")
+    for name, source in all_sources.items():
         found = ta.analyze(source, **asked)
         assert decided(found) == decided(exact), name
+        assert (found.made is None) == ("unit" in asked or "round" in asked), name
+        if "unit" in asked:  # more units than are fetched are counted
+            with monkeypatch.context() as patch:
+                patch.setattr(engines, "MAX_GROUPS", 100)
+                assert decided(ta.analyze(source, **asked)) == decided(exact), name
+    monkeypatch.setattr(engines, "MAX_GROUPS", 100)
     with pytest.raises(InvalidArgument, match=r"round='user' has .* rounds, and 100 can be compared"):
-        ta.analyze(frame.lazy(), arm="site", value="ms", round="user")
-
-
-def test_rounds_become_one_reading_each_in_every_engine(tmp_path):
-    frame = rows(seed=14).sort("site", "user")
-    asked = {"arm": "site", "value": "ms", "round": "user", "goal": "min"}
-    exact = ta.analyze(frame.to_dict(as_series=False), **asked)
-    for name, source in sources(frame, tmp_path / "logs").items():
-        assert decided(ta.analyze(source, **asked)) == decided(exact), name
+        ta.analyze(all_sources["polars"], arm="site", value="ms", round="user")
 
 
 def test_units_that_time_out_or_are_missing_are_as_in_memory():
