@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction, Suspect, Units, by_unit, looks_like_unit
+from truearm.problem import refuse
 
 if TYPE_CHECKING:
     from truearm.data.engines import Counter
@@ -49,55 +50,45 @@ class Columns(NamedTuple):
 
     @property
     def named(self) -> dict[str, str]:
-        """The named columns by argument."""
-        given = {name: column for name, column in self._asdict().items() if column is not None}
-        return {name: column for name, column in given.items() if (name, column) not in _ROWS}
-
-    def check(self) -> "Columns":
-        """Return the columns if they go together."""
-        for name, column in self._asdict().items():
-            if column is not None and not isinstance(column, str):
-                msg = (
-                    f"{name} must be the name of a column, a string, but got {' '.join(repr(column).split()):.80}"
-                )
-                raise InvalidArgument(msg, name, column)
-        if (self.arm is None) != (self.value is None):
-            name, other = ("arm", "value") if self.value is None else ("value", "arm")
-            msg = f"{name}={getattr(self, name)!r} needs {other}='...' too; name both columns of a long table, or "
-            raise InvalidArgument(f"{msg}none of a wide one", name)
-        for name in ("unit", "order"):
-            column = getattr(self, name)
-            if column is not None and self.round is not None:
-                msg = f"{name}={column!r} does not go with round={self.round!r}, which makes one reading per arm "
-                raise InvalidArgument(f"{msg}and round; remove {name}", name, column)
-        if self.round == "rows" and self.arm is not None:
-            msg = "round='rows' is for a wide table, with a column for each arm; name the column of the rounds"
-            raise InvalidArgument(msg, "round", self.round)
-        if self.arm is None and self.order not in (None, "rows"):
-            msg = f"order={self.order!r} needs a long table; name its columns too: arm='...', value='...'"
-            raise InvalidArgument(msg, "order", self.order)
-        for (name, column), (other, same) in combinations(self.named.items(), 2):
-            if column == same and {name, other} != {"unit", "order"}:
-                part = {"arm": "the arms", "value": "the readings"}.get(name, f"the {name}")
-                msg = f"{other}={column!r} is the column of {part}; name another one"
-                raise InvalidArgument(msg, other, column)
-        return self
+        """The named columns by argument; "rows" as an order or a round is not a column."""
+        rows = ("order", "round")
+        return {
+            name: column
+            for name, column in self._asdict().items()
+            if column is not None and (column != "rows" or name not in rows)
+        }
 
     def check_in(self, columns: Sequence[str]) -> None:
         """Raise if columns do not go together or do not exist, and suggest the one that was meant."""
-        self.check()
+        for name, column in self._asdict().items():
+            is_name = column is None or isinstance(column, str)
+            shown = " ".join(repr(column).split())
+            msg = f"{name} must be the name of a column, a string, but got {shown:.80}"
+            refuse(not is_name, msg, name, column)
+        name, other = ("arm", "value") if self.value is None else ("value", "arm")
+        msg = f"{name}={getattr(self, name)!r} needs {other}='...' too; name both columns of a long table, or none"
+        refuse((self.arm is None) != (self.value is None), f"{msg} of a wide one", name)
+        for name in ("unit", "order"):
+            column = getattr(self, name)
+            msg = f"{name}={column!r} does not go with round={self.round!r}, which makes one reading per arm and "
+            refuse(column is not None and self.round is not None, f"{msg}round; remove {name}", name, column)
+        msg = "round='rows' is for a wide table, with a column for each arm; name the column of the rounds"
+        refuse(self.round == "rows" and self.arm is not None, msg, "round", self.round)
+        msg = f"order={self.order!r} needs a long table; name its columns too: arm='...', value='...'"
+        refuse(self.arm is None and self.order not in (None, "rows"), msg, "order", self.order)
+        for (name, column), (other, same) in combinations(self.named.items(), 2):
+            part = {"arm": "the arms", "value": "the readings"}.get(name, f"the {name}")
+            is_twice = column == same and {name, other} != {"unit", "order"}
+            refuse(is_twice, f"{other}={column!r} is the column of {part}; name another one", other, column)
         for name, column in self.named.items():
-            if column in columns:
-                continue
-            near = [one for one in columns if one.casefold() == column.casefold()]
-            near = near or get_close_matches(column, columns, 1)
-            hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
-            shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
-            msg = f"{name}={column!r} is not a column{hint} are {shown}"
-            raise InvalidArgument(msg, name, column)
-        if self.order == "rows" and "rows" in columns:
-            msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
-            raise InvalidArgument(msg, "order", "rows")
+            if column not in columns:
+                near = [one for one in columns if one.casefold() == column.casefold()]
+                near = near or get_close_matches(column, columns, 1)
+                hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
+                shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
+                raise InvalidArgument(f"{name}={column!r} is not a column{hint} are {shown}", name, column)
+        msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
+        refuse(self.order == "rows" and "rows" in columns, msg, "order", "rows")
 
     def suspects(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that are named like a unit, if no unit is declared."""
@@ -107,7 +98,6 @@ class Columns(NamedTuple):
 
 
 NO_COLUMNS = Columns()
-_ROWS = (("order", "rows"), ("round", "rows"))
 
 
 class Dataset(NamedTuple):
@@ -285,14 +275,11 @@ def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:
 
 def check_number_of_arms(n: int, arm: str | None) -> None:
     """Raise if there are more arms than can be meant: the wrong column, or a table on its side."""
-    if n <= MAX_ARMS:
-        return
+    msg = f"arm={arm!r} names {n:,} arms, but at most {MAX_ARMS:,} can be compared; choose the column that names "
+    msg = f"{msg}the groups"
     if arm is None:
         msg = f"there are {n:,} columns, but at most {MAX_ARMS:,} arms can be compared; transpose the table"
-    else:
-        msg = f"arm={arm!r} names {n:,} arms, but at most {MAX_ARMS:,} can be compared; choose the column that "
-        msg += "names the groups"
-    raise InvalidArgument(msg, "arm", arm)
+    refuse(n > MAX_ARMS, msg, "arm", arm)
 
 
 def similar_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -300,12 +287,9 @@ def similar_names(names: Iterable[str]) -> tuple[str, ...]:
     same = defaultdict(list)
     for name in names:
         same["".join(name.split()).casefold()].append(name)
-    pairs = [found[:2] for found in same.values() if len(found) > 1]
-    return tuple(
-        f"{one!r} and {other!r} are different arms, though they differ only in case or blanks: rename one if they "
-        "are the same."
-        for one, other in pairs
-    )
+    remedy = "differ only in case or blanks: rename one if they are the same."
+    pairs = (found[:2] for found in same.values() if len(found) > 1)
+    return tuple(f"{one!r} and {other!r} are different arms, though they {remedy}" for one, other in pairs)
 
 
 def words_message(words: str, readings: Sequence[str]) -> str:

@@ -60,12 +60,9 @@ def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwha
 
 
 def _unmask(column: NDArray[Any]) -> NDArray[Any]:
-    if not isinstance(column, np.ma.MaskedArray):
-        return column
     if column.dtype.kind == "O":
-        found: NDArray[Any] = column.filled(None)
-        return found
-    return np.asarray(np.ma.filled(column.astype(np.float64), np.nan)) if np.ma.is_masked(column) else column.data
+        return np.asarray(np.ma.filled(column, None))
+    return np.ma.filled(column.astype(np.float64), np.nan) if np.ma.is_masked(column) else np.ma.getdata(column)
 
 
 def _column(series: Any) -> NDArray[Any]:  # noqa: ANN401 - a narwhals series
@@ -77,7 +74,6 @@ def prepare(table: Any, columns: Columns) -> Any:  # noqa: ANN401 - lazy narwhal
     import narwhals as nw
 
     schema = table.collect_schema()
-    columns.check_in(schema.names())
     for name in (columns.arm, columns.group):
         if name is not None and schema[name].is_nested():
             raise InvalidArgument(f"column {name!r} must hold names, but its type is {schema[name]}; convert it")
@@ -88,19 +84,15 @@ def prepare(table: Any, columns: Columns) -> Any:  # noqa: ANN401 - lazy narwhal
     nans = _knows_nan(table)
 
     def text(name: str) -> Any:  # noqa: ANN401 - a narwhals expression
-        cells = nw.col(name)
-        if schema[name] == nw.String:
-            return nw.when(cells != "").then(cells)
-        known = cells.cast(nw.String)
-        return (
-            nw.when(~cells.is_nan() & (known != "nan")).then(known) if schema[name].is_float() and nans else known
-        )
+        cells, known = nw.col(name), nw.col(name).cast(nw.String)
+        if schema[name].is_float() and nans:
+            return nw.when(~cells.is_nan() & (known != "nan")).then(known)
+        return nw.when(cells != "").then(cells) if schema[name] == nw.String else known
 
     number = nw.col(str(columns.value)).cast(nw.Float64)
-    chosen = {
-        "arm": text(str(columns.arm)),
-        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() and nans else number,
-    }
+    chosen = {"arm": text(str(columns.arm)), "value": number}
+    if kind.is_float() and nans:
+        chosen["value"] = nw.when(~number.is_nan()).then(number)
     if columns.group is not None:
         chosen["grp"] = text(columns.group)
     if columns.order not in (None, "rows"):

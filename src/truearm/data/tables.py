@@ -40,6 +40,7 @@ from truearm.data.columns import (
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Reduction
+from truearm.problem import refuse
 
 NO_ROWS = "the data have no rows; check that the first line of a file names its columns"
 SUSPECT_ROWS = 1 << 16  # first rows in which an undeclared unit is looked for
@@ -85,8 +86,7 @@ def load(
         from truearm.data.files import load_files
 
         return load_files(list(map(str, paths)), columns, reduction, form, query)
-    if query is not None:
-        raise InvalidArgument("query is for files and databases; remove it for data in memory", "query")
+    refuse(query is not None, "query is for files and databases; remove it for data in memory", "query")
     for name, value in form.given.items():
         msg = f"{name}={value!r} says how a file is written; remove it for data in memory"
         raise InvalidArgument(msg, name, value)
@@ -112,9 +112,8 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
         )
         raise InvalidArgument(msg, "frame") from None
     for name in names:
-        if not isinstance(name, str):
-            msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
-            raise InvalidArgument(msg)
+        msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
+        refuse(not isinstance(name, str), msg, "frame")
     if not isinstance(table, nw.LazyFrame):
         return frame_of(table, form).load(columns, reduction)
     if table.implementation.is_duckdb():
@@ -168,8 +167,7 @@ class Table:
     def _load_long(self, columns: Columns, reduction: Reduction) -> Dataset:
         arm, value = str(columns.arm), str(columns.value)
         names, arms = self._label_rows(arm, "arm")
-        if not arms.size:
-            raise InvalidArgument(NO_ROWS)
+        refuse(not arms.size, NO_ROWS, "frame")
         tapes, notes = self._read_numbers([value])
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
         order = None if columns.order in (None, "rows") else self._places(str(columns.order))
@@ -186,8 +184,7 @@ class Table:
         names = [name for name in self.names if name != columns.group]
         check_number_of_arms(len(names), None)
         tapes, notes = self._read_numbers(names, is_wide=True)
-        if self.is_padded and not any(tape.size for tape in tapes.values()):
-            raise InvalidArgument(NO_ROWS)
+        refuse(self.is_padded and not any(tape.size for tape in tapes.values()), NO_ROWS, "frame")
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
         data = assemble_wide(tapes, group, columns, reduction, is_padded=self.is_padded)
         return data._replace(notes=(*notes, *data.notes))
@@ -294,7 +291,8 @@ class Frame(Table):
         column = self._cells[name]
         if not hasattr(column, "__len__") or len(column) != n:
             return None
-        return _label_cells(column[:SUSPECT_ROWS].to_list() if _is_series(column) else column[:SUSPECT_ROWS])[1]
+        head = column[:SUSPECT_ROWS].to_list() if _is_series(column) else self._list(name)[:SUSPECT_ROWS]
+        return _label_cells(head)[1]
 
     def _list(self, name: str) -> Any:  # noqa: ANN401 - a list, a tuple or an array
         column = self._cells[name]

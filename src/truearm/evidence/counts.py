@@ -62,13 +62,13 @@ class Counted:
     notes: set[int] | None = None
     """Where to note the buckets that should be counted more finely; None if nothing can be."""
 
-    def __len__(self) -> int:
-        return int(self.column.counts.sum()) + self.column.missing
-
     @property
     def size(self) -> int:
         """How many readings there are, missing ones among them."""
-        return len(self)
+        return int(self.column.counts.sum()) + self.column.missing
+
+    def __len__(self) -> int:
+        return self.size
 
     def marks(self) -> Iterable[bytes]:
         """Return what a fingerprint of these readings is made from."""
