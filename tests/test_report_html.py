@@ -13,9 +13,7 @@ from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.policies.paper import PartialIdentification
 from truearm.problem import Handicap, Problem, Tolerance
-from truearm.report import words as said
 from truearm.report.numbers import TIMES, number
 from truearm.report.pages import page, result_in
 from truearm.report.tables import arm_rows
@@ -104,15 +102,6 @@ def test_the_page_says_all_and_asks_nothing_from_elsewhere(study, written):
     assert "default-src 'none'" in written
     assert all(line in words for line in (*str(study.result).split("\n"), *study.result.assumptions))
     assert study.result.certificate.digest in words
-
-
-def test_alarms_are_told_in_full():
-    readings = {"A": [1.0] * 60, "B": [1.0] * 50}
-    verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
-    result = certify(Problem(arms=("A", "B")), readings, verdict)
-    words = text_of(page(result, readings))
-    assert len(result.alarms) == 2
-    assert all(words.count(said.alarm(alarm, result.problem)) == 1 for alarm in result.alarms)
 
 
 def test_readings_of_another_study_are_refused(study):
@@ -238,29 +227,6 @@ def test_a_doubtful_page_excludes_nobody_and_says_what_to_do():
     assert "every arm could be best" in words
     assert not re.search(r"is the best arm|excluded up to|is better|\bsure\b", words)
     assert result_in(written) == result
-
-
-def test_ties_are_ties_on_the_page():
-    study = Study(["A", "B", "C"])
-    while counts := study.ask_counts():
-        study.tell_arrays({arm: [1.0 if arm == "C" else 3.0] * n for arm, n in counts.items()})
-    written = page(study.result, study.readings)
-    words = text_of(written)
-    assert "<h1>A and B tie</h1>" in written
-    assert "tied" in words
-    assert "A and B tie for best. Excluded: C." in words
-
-
-def test_a_page_about_an_estimate_excludes_nobody_by_medians():
-    policy = PartialIdentification(np.mean, lambda n, delta: (np.log(2 / delta) / (2 * n)) ** 0.5)
-    study = Study(["A", "B"], contamination=None, policy=policy)
-    while counts := study.ask_counts():
-        study.tell_arrays({arm: [float(arm == "A")] * n for arm, n in counts.items()})
-    written = page(study.result, study.readings)
-    words = text_of(written)
-    assert "A has the highest estimate." in words
-    assert "compared by your own estimator" in words
-    assert "is the best arm." not in words
 
 
 def test_in_rounds_the_page_shows_what_was_observed_and_no_interval_of_an_arm():
