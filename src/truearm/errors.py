@@ -42,24 +42,11 @@ def _escape(char: str) -> str:
 
 
 class TruearmError(Exception):
-    """The base class of all errors of truearm.
-
-    Attributes
-    ----------
-    argument, value
-        The wrong argument and its value, where there is one; cli and service show them as their option or field.
-
-    Examples
-    --------
-    >>> error = InvalidArgument("delta must be below 1, but got 2", "delta", 2)
-    >>> str(error), error.argument, error.value
-    ('delta must be below 1, but got 2', 'delta', 2)
-    """
+    """The base class of all errors of truearm: `argument` and `value` say what was wrong, where there is one."""
 
     def __init__(self, message: str = "", argument: str | None = None, value: object = None) -> None:
         super().__init__(message)
-        self.argument = argument
-        self.value = value
+        self.argument, self.value = argument, value
 
 
 class InvalidArgument(TruearmError, ValueError):
@@ -89,8 +76,7 @@ class ArmFailed(TruearmError, RuntimeError):
 
     def __init__(self, message: str, *, arm: str = "", result: object = None) -> None:
         super().__init__(message)
-        self.arm = arm
-        self.result = result
+        self.arm, self.result = arm, result
 
 
 class CommandFailed(TruearmError, RuntimeError):
@@ -108,10 +94,7 @@ class CommandFailed(TruearmError, RuntimeError):
     ) -> None:
         # One positional argument and defaults for the rest: so the error survives a pickle from a worker.
         super().__init__(message)
-        self.command = command
-        self.exit_code = exit_code
-        self.stderr_tail = stderr_tail
-        self.stage = stage
+        self.command, self.exit_code, self.stderr_tail, self.stage = command, exit_code, stderr_tail, stage
 
 
 class VerificationError(TruearmError, ValueError):

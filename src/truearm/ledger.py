@@ -78,10 +78,9 @@ class Book:
                 except (KeyError, TypeError, ValueError, ProtocolError):
                     is_right = False
                 if not is_right:
-                    msg = (
-                        f"{self._name}: row {row.position} (gate {row.ticket}, {row.arm!r}) does not follow from "
-                    )
-                    raise VerificationError(f"{msg}the rows before it; restore a copy")
+                    what = f"row {row.position} (gate {row.ticket}, {row.arm!r})"
+                    msg = f"{self._name}: {what} does not follow from the rows before it; restore a copy"
+                    raise VerificationError(msg)
                 self.position, self.digest = row.position, row.digest
                 self.is_noted = self.is_noted or self.head.startswith(self._noted)
 
@@ -184,10 +183,8 @@ class Ledger:
         with self._turn, self._database.write(_NAME) as transaction:
             self._book.read(transaction.rows)
             gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
-            notes = {"base": base, **gate.details}
-            self._append(
-                transaction, [_OPENED, gate.number, name, None, repr(gate.level), to_json("details", notes)]
-            )
+            notes = to_json("details", {"base": base, **gate.details})
+            self._append(transaction, [_OPENED, gate.number, name, None, repr(gate.level), notes])
         return gate
 
     def record(self, gate: Gate, result: Result) -> Gate:
@@ -242,17 +239,13 @@ class Ledger:
             The budget of readings; a gate that ends undecided does not accept.
         """
         problem = gate_problem((name, BASE), name, goal=goal, tolerance=tolerance, contamination=contamination)
-        sources = {name: candidate, BASE: base}
-        asked = {
-            "goal": goal,
-            "tolerance": tolerance_text(Tolerance.of(tolerance)),
-            "max_pulls": check_count("max_pulls", max_pulls),
-        }
+        sources, pulls = {name: candidate, BASE: base}, check_count("max_pulls", max_pulls)
+        asked = {"goal": goal, "tolerance": tolerance_text(Tolerance.of(tolerance)), "max_pulls": pulls}
 
         def measure(level: float) -> Result:
-            return run(Study(at_level(problem, level), max_pulls=max_pulls), sources.__getitem__)
+            return run(Study(at_level(problem, level), max_pulls=pulls), sources.__getitem__)
 
-        return self._decide(self.open(name, details=asked), measure)
+        return self._decide(name, asked, measure)
 
     def accept_scores(
         self,
@@ -280,34 +273,20 @@ class Ledger:
             As in `evaluate`.
         """
         known = list(items)
-        problem = gate_problem(
-            (name, BASE),
-            name,
-            goal=goal,
-            contamination=contamination,
-            score_range=score_range,
-            items=len(known),
-        )
+        options: dict[str, Any] = {"goal": goal, "contamination": contamination, "score_range": score_range}
+        how: dict[str, Any] = {"max_items": max_items, "on_error": on_error, "workers": workers, "progress": False}
+        problem = gate_problem((name, BASE), name, items=len(known), **options)
         asked = {"goal": goal, "score_range": list(problem.score_range or ()), "items": len(known)}
 
         def measure(level: float) -> Result:
-            return evaluate(
-                {name: candidate, BASE: base},
-                known,
-                score_range=score_range,
-                goal=goal,
-                contamination=contamination,
-                delta=at_level(problem, level).delta,
-                max_items=max_items,
-                on_error=on_error,
-                workers=workers,
-                progress=False,
-            )
+            arms, delta = {name: candidate, BASE: base}, at_level(problem, level).delta
+            return evaluate(arms, known, delta=delta, **options, **how)
 
-        return self._decide(self.open(name, details=asked), measure)
+        return self._decide(name, asked, measure)
 
-    def _decide(self, gate: Gate, measure: Callable[[float], Result]) -> Gate:
-        """Measure at the level of a gate and close it; a measurement that failed closes it, too."""
+    def _decide(self, name: str, asked: Mapping[str, Any], measure: Callable[[float], Result]) -> Gate:
+        """Open a gate, measure at its level and close it; a measurement that failed closes it, too."""
+        gate = self.open(name, details=asked)
         try:
             return self.record(gate, measure(gate.level))
         except ArmFailed as error:
@@ -354,11 +333,6 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     if not book.is_noted:
         raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")
     return book
-
-
-def verify_ledger(path: str | Path) -> list[Gate]:
-    """Return the gates of a ledger that `read_ledger` recomputed."""
-    return list(read_ledger(path).gates.values())
 
 
 def _now() -> str:

@@ -26,11 +26,6 @@ class Adversary(StrEnum):
 
     Oblivious and prescient contamination strikes independently of the true reading; the prescient one
     also sees every true reading, past and future. The malicious one chooses which readings to spoil.
-
-    Examples
-    --------
-    >>> Adversary("malicious") is Adversary.MALICIOUS
-    True
     """
 
     OBLIVIOUS = "oblivious"
@@ -42,11 +37,6 @@ class Interval(NamedTuple):
     """A closed interval; an infinite end says that the readings bound nothing on that side.
 
     `low > high` happens only when the readings contradict the declared contamination.
-
-    Examples
-    --------
-    >>> Interval(1.0, 2.5).width
-    1.5
     """
 
     low: float
@@ -59,13 +49,7 @@ class Interval(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """A request for one reading of one arm.
-
-    Examples
-    --------
-    >>> Pull(ticket=17, arm="B").arm
-    'B'
-    """
+    """A request for one reading of one arm."""
 
     ticket: int
     arm: str
@@ -144,17 +128,23 @@ def check_adversary(adversary: str) -> Adversary:
     return Adversary(adversary)
 
 
+def _check_inside(name: str, value: float, end: float, remedy: str, reason: str) -> float:
+    """Return a float strictly between 0 and an end."""
+    number = as_number(name, value, remedy)
+    require(0 < number < end, name, value, f"be in (0, {end:g})", reason)
+    return number
+
+
 def check_delta(delta: float, name: str = "delta") -> float:
     """Return delta as a float in (0, 1)."""
-    number = as_number(name, delta, "use an error probability, such as 0.05")
-    require(0 < number < 1, name, delta, "be in (0, 1)", "it is an error probability, such as 0.05")
-    return number
+    what = "an error probability, such as 0.05"
+    return _check_inside(name, delta, 1, f"use {what}", f"it is {what}")
 
 
 def check_quantile(quantile: float, name: str = "quantile") -> float:
     """Return the quantile level as a float in (0, 1)."""
-    number = as_number(name, quantile, "0.5 is the median")
-    require(0 < number < 1, name, quantile, "be in (0, 1)", "0.5 is the median, 0.95 the 95th percentile")
+    what = "0.5 is the median"
+    number = _check_inside(name, quantile, 1, what, f"{what}, 0.95 the 95th percentile")
     limits = f"be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}"
     is_inside = LEAST_LEVEL <= number <= 1 - LEAST_LEVEL
     require(is_inside, name, quantile, limits, "no number of readings shows more")
@@ -163,10 +153,8 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
 
 def check_reach(reach: float) -> float:
     """Return the reach (the paper's t-bar) as a float in (0, 1/2)."""
-    number = as_number("reach", reach, "use quantile levels, such as 0.25")
     what = "it is how far from the median, in quantile levels, the distribution function is known to rise"
-    require(0 < number < 0.5, "reach", reach, "be in (0, 0.5)", what)
-    return number
+    return _check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25", what)
 
 
 def check_positive(name: str, value: float) -> float:
@@ -338,11 +326,6 @@ class Regularity:
 
     Within `reach` of the median in quantile levels, the distribution function rises with slope at least
     1/(B m2), and m2 bounds the median absolute deviation of every arm.
-
-    Examples
-    --------
-    >>> Regularity(B=4.7, m2=0.7, reach=0.25).B
-    4.7
     """
 
     B: float

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 
 import loads
-from truearm import Study, TopTwo, find_best
-from truearm.claims.certificate import Verdict
+from truearm import Study, find_best
 from truearm.evidence.serial import LOG_DOUBT, Serial, combine
-from truearm.policies import Told
-from truearm.problem import Problem
 
 from .promise import kept
 
@@ -106,23 +103,6 @@ def test_a_load_makes_no_winner_in_full(load, contamination):
 def test_early_shares_keep_two_equal_arms_together_under_a_ramp():
     """400 runs of the hardest setting, at most 10 winners: shares of .05 to .95 from the start gave 17."""
     assert outcomes(loads.ramp, 400, seed=5, k=2, contamination=None, goal="max")["winner"] <= 10
-
-
-def test_the_monitor_changes_no_pull():
-    """A study of independent readings asks for what the policy alone asks for, and ends where it does."""
-    problem, policy = Problem(arms=("A", "B", "C")), TopTwo()
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        tapes = {arm: rng.normal(place, 1.0, 4000) for arm, place in (("A", 1.0), ("B", 0.5), ("C", 0.0))}
-        state, issued = policy.start(problem), dict.fromkeys("ABC", 0)
-        study = Study(problem, policy=policy)
-        while not isinstance(batch := policy.ask(state), Verdict):
-            assert study.ask_counts() == batch
-            new = {arm: np.arange(issued[arm], issued[arm] + n) for arm, n in batch.items()}
-            issued.update({arm: issued[arm] + n for arm, n in batch.items()})
-            state = policy.tell(state, {arm: Told(at, tapes[arm][at]) for arm, at in new.items()}, issued)
-            study.tell_arrays({arm: tapes[arm][at] for arm, at in new.items()})
-        assert (study.result.best, study.result.pulls) == (batch.best, issued)
 
 
 @pytest.mark.slow
