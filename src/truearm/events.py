@@ -98,7 +98,7 @@ def to_row(event: Event) -> Row:
 _PADS = (None,) * len(COLUMNS)
 
 
-def padded(row: Sequence[Any]) -> list[Any]:
+def fill_row(row: Sequence[Any]) -> list[Any]:
     """Return a row with a value for each of `COLUMNS`, None after its end."""
     return [*row, *_PADS[len(row) :]]
 
@@ -106,7 +106,7 @@ def padded(row: Sequence[Any]) -> list[Any]:
 def from_row(row: Sequence[Any]) -> Event:
     """Return the event that `to_row` described."""
     try:
-        kind, ticket, arm, draw, value, notes = padded(row)
+        kind, ticket, arm, draw, value, notes = fill_row(row)
         if kind == STOPPED:
             return Stopped()
         if _is_count(ticket) and isinstance(arm, str):

@@ -566,7 +566,7 @@ def _at_reach(model: _Laws, reach: float) -> _Papers:
     def uniform(constants: bounds.Constants) -> int:
         return bounds.uniform_sample_size(k, wanted, asked.delta, constants=constants, **regular)
 
-    def printed_rounds() -> int:
+    def paper_rounds() -> int:
         last = bounds.early_stop_round(wanted, k, asked.delta, B, m2, survivor="any")
         return bounds.elimination_schedule(k, asked.delta, c.eps, reach, c.adversary).total(last)
 
@@ -587,7 +587,7 @@ def _at_reach(model: _Laws, reach: float) -> _Papers:
 
     first = Size(pulls(partial(uniform, "paper")), pulls(partial(uniform, "sharp")))
     # without an effective gap a rival can eliminate the best arm, and those left are not bounded: audit 1.l
-    third = Size(pulls(printed_rounds), pulls(sharp_rounds)) if effective > 0 else _NEVER
+    third = Size(pulls(paper_rounds), pulls(sharp_rounds)) if effective > 0 else _NEVER
     within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
     return _Papers(first, third, within)
 

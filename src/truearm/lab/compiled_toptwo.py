@@ -17,10 +17,10 @@ from truearm.lab.kernels import (
     MixtureTable,
     at_rank,
     below,
-    compiled,
     copy_to,
     entry,
     inline,
+    jit,
     log_mixture,
     merge,
     rank_at_least,
@@ -28,7 +28,7 @@ from truearm.lab.kernels import (
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import GROWTH, SWITCH, TIE
 
-divergence, split = compiled(levels.divergence), compiled(policy.split)
+divergence, split = jit(levels.divergence), jit(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
@@ -154,7 +154,7 @@ def advance(work: Work, rules: Rules, tables: Tables) -> int:
             return status
 
 
-@compiled
+@jit
 def after_batch(work: Work) -> int:
     """Return all pulls, the batch included."""
     total = 0
@@ -163,7 +163,7 @@ def after_batch(work: Work) -> int:
     return total
 
 
-@compiled
+@jit
 def is_short(work: Work, total: int) -> bool:
     """Return True if a tape is too short for the batch, or there is no room for what an arm may leave behind."""
     if work.run[USED] + total > work.past.size or work.run[FOLLOWED] == work.legs.shape[0]:
@@ -190,7 +190,7 @@ def take(work: Work) -> None:
             work.ints[BATCH, i] = 0
 
 
-@compiled
+@jit
 def decide(work: Work, rules: Rules, tables: Tables, pulls: int) -> int:
     """Choose the next batch or the end."""
     leader = best_looking(work, rules)
@@ -232,7 +232,7 @@ def best_looking(work: Work, rules: Rules) -> int:
     return best
 
 
-@compiled
+@jit
 def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
     first, size = ints[START, arm], ints[SIZE, arm]
@@ -255,7 +255,7 @@ def follow(work: Work, leader: int, pulls: int) -> bool:
     return True
 
 
-@compiled
+@jit
 def keep(work: Work, arm: int, m: int, where: int) -> None:
     """Keep the readings of an arm as they are now, as one end of a leg."""
     used, size = work.run[USED], work.ints[SIZE, arm]
@@ -264,7 +264,7 @@ def keep(work: Work, arm: int, m: int, where: int) -> None:
     work.run[USED] += size
 
 
-@compiled
+@jit
 def test(work: Work, rules: Rules, tables: Tables, everyone: bool) -> int:
     """Reject arms the evidence against which suffices at all cuts; return the strongest challenger, -1 if none."""
     leader = work.run[LEADER]
@@ -282,7 +282,7 @@ def test(work: Work, rules: Rules, tables: Tables, everyone: bool) -> int:
     return rival
 
 
-@compiled
+@jit
 def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
     """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
     work.ints[LOOKED, judged] = 1
@@ -298,7 +298,7 @@ def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> No
             work.ints[ALIVE, judged] = 0
 
 
-@compiled
+@jit
 def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
     x, n, first = work.reals[CUT, judged], work.ints[N, judged], work.ints[START, judged]
@@ -321,13 +321,13 @@ def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
     return float(work.reals[MINE, judged] + mix(rules, followed, work.bets[leader, judged, BET]))
 
 
-@compiled
+@jit
 def missing(work: Work, arm: int) -> int:
     """Return how many readings of an arm are missing; they count on the side that hurts (evidence T8)."""
     return int(work.ints[N, arm] - work.ints[SIZE, arm])
 
 
-@compiled
+@jit
 def bet(work: Work, tables: Tables, arm: int, judged: int, x: float) -> None:
     """Refresh what an arm's whole sample says at the cut of the judged arm."""
     n, kept = work.ints[N, arm], work.bets[arm, judged]
@@ -336,14 +336,14 @@ def bet(work: Work, tables: Tables, arm: int, judged: int, x: float) -> None:
         kept[BET] = whole(work, tables, arm, x, arm > judged, False)
 
 
-@compiled
+@jit
 def whole(work: Work, tables: Tables, arm: int, x: float, closed: bool, beyond: bool) -> float:
     """Return the log-evidence of an arm's whole sample at a cut, or at the one beyond all readings."""
     size, n = work.ints[SIZE, arm], work.ints[N, arm]
     return weigh(tables, work.values, work.ints[START, arm], size, n, x, closed, beyond)
 
 
-@compiled
+@jit
 def weigh(
     tables: Tables,
     values: Floats,
@@ -364,7 +364,7 @@ def weigh(
     return log_mixture(tables.low, count + n - size, n)
 
 
-@compiled
+@jit
 def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> None:
     """Write what the ends and the starts of all legs but the last end say against an arm at a cut."""
     ends, starts, last = 0.0, 0.0, work.run[FOLLOWED] - 1
@@ -379,7 +379,7 @@ def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> Non
     work.sides[ENDS], work.sides[STARTS] = ends, starts
 
 
-@compiled
+@jit
 def mix(rules: Rules, followed: float, bet_on_whole: float) -> float:
     """Return the log of the rivals' portfolio (evidence T5)."""
     one, other = followed + rules.log_legs, bet_on_whole + rules.log_whole
@@ -387,7 +387,7 @@ def mix(rules: Rules, followed: float, bet_on_whole: float) -> float:
     return top + math.log1p(math.exp(min(one, other) - top))
 
 
-@compiled
+@jit
 def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
     """Write what the leader says against an arm at a cut, and all that were followed."""
     leader = work.run[LEADER]
@@ -401,7 +401,7 @@ def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, fol
             work.sides[ENDS] += whole(work, tables, last, x, last > judged, beyond)
 
 
-@compiled
+@jit
 def value_at_rank(
     work: Work, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool
 ) -> float:
@@ -419,7 +419,7 @@ def value_at_rank(
     return bound(rules, sides[OWN], sides[STARTS], sides[WHOLE], sides[ENDS], followed)
 
 
-@compiled
+@jit
 def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, followed: bool) -> float:
     """Return what the product is at least between two cuts; at one cut, what it is."""
     return own + mix(rules, ends - starts, whole_) if followed else own + whole_
@@ -433,7 +433,7 @@ def refresh_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
         work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
 
 
-@compiled
+@jit
 def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
     """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
     guess = -1
@@ -444,7 +444,7 @@ def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: boo
     work.reals[MINIMIZED, judged] = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
 
 
-@compiled
+@jit
 def least(
     work: Work, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float, followed: bool
 ) -> tuple[float, float]:
@@ -515,7 +515,7 @@ def least(
     return best, work.values[first + rank_of_best] if rank_of_best < size else math.inf
 
 
-@compiled
+@jit
 def between(
     work: Work, rules: Rules, tables: Tables, judged: int, rank: int, best: float, cut: float
 ) -> tuple[float, float]:
@@ -546,7 +546,7 @@ def between(
     return best, cut
 
 
-@compiled
+@jit
 def later(work: Work, m: int) -> bool:
     """Return True if the arm of a leg was followed again: what came before that holds what came before this."""
     for other in range(m + 1, work.run[FOLLOWED]):
@@ -555,7 +555,7 @@ def later(work: Work, m: int) -> bool:
     return False
 
 
-@compiled
+@jit
 def coarse(edges: Ints, size: int, guess: int) -> int:
     """Write the first ranks that `search.least` looks at, and return how many."""
     pieces = min(size, COARSE)
@@ -572,13 +572,13 @@ def coarse(edges: Ints, size: int, guess: int) -> int:
     return count
 
 
-@compiled
+@jit
 def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
     """Return the i-th rank of a layer: a coarse edge, or an eighth of a stretch."""
     return edges[i] if layer == 0 else left + (right - left) * i // _FANOUT
 
 
-@compiled
+@jit
 def challenger(work: Work) -> int:
     """Return the rival of least score, the first of equal ones; -1 when none is left."""
     least_score = math.inf
@@ -592,13 +592,13 @@ def challenger(work: Work) -> int:
     return -1
 
 
-@compiled
+@jit
 def score(work: Work, i: int) -> float:
     """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
     return float(max(work.reals[EVIDENCE, i], 0.0) + work.reals[LOG_N, i])
 
 
-@compiled
+@jit
 def tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
     """Return True if no arm left is better than the leader by more than the tolerance."""
     if not tolerates(work, rules, tables, rival):
@@ -610,7 +610,7 @@ def tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
     return True
 
 
-@compiled
+@jit
 def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
     """Return True if an arm is not better than the leader by more than the tolerance; try its last cut first."""
     first, size = work.ints[START, judged], work.ints[SIZE, judged]
@@ -624,7 +624,7 @@ def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
     return value + share >= rules.log_threshold
 
 
-@compiled
+@jit
 def may_be_futile(work: Work, rules: Rules) -> bool:
     """Return True if more pulls may be unable to help: without a declared contamination only by censored arms."""
     if rules.certified:
@@ -637,7 +637,7 @@ def may_be_futile(work: Work, rules: Rules) -> bool:
     return False
 
 
-@compiled
+@jit
 def futile(work: Work, rules: Rules, tables: Tables) -> bool:
     """Return True if endless pulls of this kind could certify no arm left, as `evidence.indistinguishable`."""
     k = work.ints.shape[1]
@@ -661,7 +661,7 @@ def futile(work: Work, rules: Rules, tables: Tables) -> bool:
     return True
 
 
-@compiled
+@jit
 def is_overlapped(work: Work, rules: Rules, arm: int) -> bool:
     """Return True if an arm is censored, or another arm's lower end is above its upper end."""
     upper = order_statistic(work, arm, work.ints[SIZE, arm] + 1 - work.ints[UPPER, arm])
@@ -673,7 +673,7 @@ def is_overlapped(work: Work, rules: Rules, arm: int) -> bool:
     return False
 
 
-@compiled
+@jit
 def order_statistic(work: Work, arm: int, rank: int) -> float:
     """Return an arm's reading at a rank; ranks outside are infinities."""
     return at_rank(work.values, work.ints[START, arm], work.ints[SIZE, arm], rank)
@@ -704,7 +704,7 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     work.ints[BATCH, rival] = pulls - for_leader
 
 
-@compiled
+@jit
 def share_alike(work: Work) -> None:
     """Write a batch that pulls all arms left alike."""
     fewest = -1

@@ -44,7 +44,7 @@ def entry(function: Function) -> Function:
     return cast(Function, numba.njit(**_OPTIONS)(function))
 
 
-def compiled(function: Function) -> Function:
+def jit(function: Function) -> Function:
     """Compile a function that only compiled code calls: without a Python wrapper, which takes long to make."""
     return cast(Function, numba.njit(**_INNER)(function))
 
@@ -91,7 +91,7 @@ def mixture(p0: float, prior: Prior, size: int) -> MixtureTable:
     return MixtureTable(p0, log_p, log_q, np.stack([a, b, constants], axis=1), logs, _cache(p0, prior))
 
 
-@compiled
+@jit
 def log_mixture(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0), looked up where n is small."""
     at = n * (n + 1) // 2 + s
@@ -104,7 +104,7 @@ def log_mixture(tables: MixtureTable, s: int, n: int) -> float:
     return float(value)
 
 
-@compiled
+@jit
 def evaluate_mixture(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0).
 
@@ -136,7 +136,7 @@ def evaluate_mixture(tables: MixtureTable, s: int, n: int) -> float:
     return shift + math.log(total)  # audit 2.C
 
 
-@compiled
+@jit
 def upper_front(tables: MixtureTable, c: int, s: int, n: int) -> float:
     """Return log of p0^a (1-p0)^b / B(a,b) of a component."""
     a, b = tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
@@ -144,7 +144,7 @@ def upper_front(tables: MixtureTable, c: int, s: int, n: int) -> float:
     return float(a * tables.log_p + b * tables.log_q - log_beta)
 
 
-@compiled
+@jit
 def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float:
     """Return a component over its K and over e^shift, which keeps it in reach of the exponential function."""
     if p0 * (a + b + 2) < a + 1:
@@ -184,13 +184,13 @@ def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: fl
     return top / bottom, top2 / bottom2
 
 
-@compiled
+@jit
 def fraction(a: float, b: float, x: float) -> float:
     """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b)."""
     return two_fractions(a, b, a, b, x, _ACCURACY)[0]
 
 
-@compiled
+@jit
 def below(values: Floats, start: int, size: int, x: float, closed: bool = False) -> int:
     """Return how many of the sorted values[start:start+size] are below x, or at most x."""
     low, high = start, start + size
@@ -203,7 +203,7 @@ def below(values: Floats, start: int, size: int, x: float, closed: bool = False)
     return low - start
 
 
-@compiled
+@jit
 def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
     """Return the value at a rank of the sorted values[start:start+size]; ranks outside 1..size are infinities."""
     if rank < 1:
@@ -211,7 +211,7 @@ def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
     return float(values[start + rank - 1]) if rank <= size else math.inf
 
 
-@compiled
+@jit
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
@@ -235,7 +235,7 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
     return size + count
 
 
-@compiled
+@jit
 def copy_to(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
     """Copy a stretch to another array; counted from their own beginnings, so that many are moved at a time."""
     source, place = values[start : start + size], into[target : target + size]
@@ -243,7 +243,7 @@ def copy_to(values: Floats, start: int, size: int, into: Floats, target: int) ->
         place[i] = source[i]
 
 
-@compiled
+@jit
 def sort(values: Floats) -> None:
     """Sort values in place, by insertion over shrinking distances: few lines to compile, quick for few values."""
     gap = 1
@@ -259,7 +259,7 @@ def sort(values: Floats) -> None:
         gap //= 3
 
 
-@compiled
+@jit
 def rank_at_least(tables: MixtureTable, n: int, bar: float) -> int:
     """Return the last rank r with log M_n(r - 1) >= bar, 0 if none, as `bounds.sequential_rank`."""
     low, high = 0, min(math.ceil(n * tables.p0), n) + 1
