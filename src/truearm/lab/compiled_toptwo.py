@@ -24,6 +24,7 @@ from truearm.lab.kernels import (
     log_mixture,
     merge,
     rank_at_least,
+    up_to,
 )
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import GROWTH, SWITCH, TIE
@@ -236,7 +237,7 @@ def best_looking(work: Work, rules: Rules) -> int:
 def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
     first, size = ints[START, arm], ints[SIZE, arm]
-    return float((below(values, first, size, x) + below(values, first, size, x, True)) / size)
+    return float((below(values, first, size, x) + up_to(values, first, size, x)) / size)
 
 
 @inline
@@ -358,9 +359,9 @@ def weigh(
     if beyond:
         count = size
     else:
-        count = below(values, start, size, x, closed)
+        count = up_to(values, start, size, x) if closed else below(values, start, size, x)
         if size > 0 and values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
-            count = max(count, below(values, start, size, -math.inf, True))
+            count = max(count, up_to(values, start, size, -math.inf))
     return log_mixture(tables.low, count + n - size, n)
 
 
@@ -528,7 +529,7 @@ def between(
         if arm == judged or later(work, m):
             continue
         start, end = work.legs[m, FROM], work.legs[m, FROM] + work.legs[m, FROM_SIZE]
-        for i in range(start + below(work.past, start, work.legs[m, FROM_SIZE], low, True), end):
+        for i in range(start + up_to(work.past, start, work.legs[m, FROM_SIZE], low), end):
             x = work.past[i]
             if rank < size and (
                 x > work.values[first + rank] or (x == work.values[first + rank] and arm < judged)
@@ -688,9 +689,9 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     leader, x = work.run[LEADER], work.reals[CUT, rival]
     head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
     first, size = work.ints[START, leader], work.ints[SIZE, leader]
-    counted = below(work.values, first, size, x, leader > rival)
+    counted = up_to(work.values, first, size, x) if leader > rival else below(work.values, first, size, x)
     if size > 0 and work.values[first] == -math.inf:
-        counted = max(counted, below(work.values, first, size, -math.inf, True))
+        counted = max(counted, up_to(work.values, first, size, -math.inf))
     counted += missing(work, leader)
     over = work.ints[SIZE, rival] - below(work.values, work.ints[START, rival], work.ints[SIZE, rival], x)
     over = (over + missing(work, rival)) / tail

@@ -191,12 +191,25 @@ def fraction(a: float, b: float, x: float) -> float:
 
 
 @jit
-def below(values: Floats, start: int, size: int, x: float, closed: bool = False) -> int:
-    """Return how many of the sorted values[start:start+size] are below x, or at most x."""
+def below(values: Floats, start: int, size: int, x: float) -> int:
+    """Return how many of the sorted values[start:start+size] are below x."""
     low, high = start, start + size
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < x or (closed and values[middle] == x):
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low - start
+
+
+@jit
+def up_to(values: Floats, start: int, size: int, x: float) -> int:
+    """Return how many of the sorted values[start:start+size] are at most x."""
+    low, high = start, start + size
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] <= x:
             low = middle + 1
         else:
             high = middle
@@ -225,7 +238,7 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
     sort(new[:count])
     at, end = start, start + size
     for j in range(count):
-        size_before = below(values, at, end - at, new[j], True)
+        size_before = up_to(values, at, end - at, new[j])
         copy_to(values, at, size_before, values, target)
         target += size_before
         at += size_before
