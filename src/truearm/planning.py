@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from decimal import ROUND_FLOOR
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, Unpack
@@ -51,7 +50,7 @@ from truearm.problem import (
     fix_options,
     require,
 )
-from truearm.report import numbers
+from truearm.report import words
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +68,6 @@ _MAX_ROUNDS = 2**40
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
 _PILOT_DATA, _SHARES = "pilot data", "shares"  # in place of a family
-_SMALL_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
 
 
 class Outlook(NamedTuple):
@@ -126,11 +124,19 @@ class Plan:
     algorithm1: Size
     algorithm3: Size
     table: tuple[Forecast, ...]
-    notes: tuple[str, ...] = ()
     shares: tuple[float, ...] | None = None
     """The shares planned for, the largest first; None for quantiles."""
     wins: tuple[float, ...] | None = None
     """In rounds, the share that the best arm wins against each other one."""
+    pilot_size: int | None = None
+    """Readings of the arm of the pilot that has fewest."""
+    within: float | None = None
+    """How far behind the best the arm that Algorithm 1 returns may be, None where it is the best."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know beside the numbers."""
+        return tuple(words.plan_notes(self))
 
     @property
     def identifiable(self) -> bool:
@@ -143,7 +149,7 @@ class Plan:
         return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5 and self.wins is None
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (*_sentences(self), *self.notes)))
+        return " ".join((*words.plan_sentences(self), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite becomes None."""
@@ -155,9 +161,9 @@ class Plan:
             if isinstance(value, Outlook | Size):
                 plain[name] = value._asdict()
         plain["table"] = [cell._asdict() for cell in self.table]
-        if self.wins is None:
-            del plain["wins"]
-        return dict(to_plain({**plain, "identifiable": self.identifiable}, null=True))
+        for name in ("pilot_size", "within", *(("wins",) if self.wins is None else ())):
+            del plain[name]
+        return dict(to_plain({**plain, "identifiable": self.identifiable, "notes": self.notes}, null=True))
 
 
 def plan(
@@ -502,9 +508,10 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
         algorithm1=papers.first,
         algorithm3=papers.third,
         table=tuple(cells),
-        notes=tuple(_notes(model, name, smallest, papers)),
         shares=model.shares if isinstance(model, _Shares) else None,
         wins=model.wins if isinstance(model, _Rounds) else None,
+        pilot_size=smallest,
+        within=papers.within,
     )
 
 
@@ -535,7 +542,7 @@ class _Papers(NamedTuple):
     first: Size = _NEVER
     third: Size = _NEVER
     within: float | None = None
-    """How far behind the best the arm that Algorithm 1 returns may be, None where it is the best."""
+    """As in `Plan`."""
 
 
 def _papers(model: _Laws, reach: float | None) -> _Papers:
@@ -590,64 +597,3 @@ def _at_reach(model: _Laws, reach: float) -> _Papers:
     third = Size(pulls(paper_rounds), pulls(sharp_rounds)) if effective > 0 else _NEVER
     within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
     return _Papers(first, third, within)
-
-
-def _notes(model: _Model, name: str, smallest: int | None, papers: _Papers) -> Iterable[str]:
-    asked = model.asked
-    if isinstance(model, _Laws) and not asked.tolerance and min(model.gaps) <= 0:
-        yield f"The best arm and another have the same {numbers.quantile_name(asked.quantile)}: neither is better."
-    if smallest is not None and smallest < _SMALL_PILOT:
-        off = numbers.percent(0.5 / math.sqrt(max(1, smallest)), digits=2)
-        yield (
-            f"The pilot is small: an arm has {numbers.count(smallest)} readings, from which a share near one half "
-            f"is known only to about {off}; take this plan as a rough guess."
-        )
-    if asked.rounds:
-        return
-    if name == _PILOT_DATA:
-        yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, which data cannot show."
-    elif name == _SHARES or asked.level != 0.5:
-        yield "The paper's Algorithms 1 and 3 are for medians."
-    elif papers == _Papers():
-        yield "The paper's Algorithms 1 and 3 cannot decide: an effective gap is not positive for this family."
-    elif papers.within is not None:
-        yield (
-            "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "
-            f"{numbers.number(papers.within)} behind the best: the tolerance and what contamination can shift two "
-            "medians by."
-        )
-        if papers.third == _NEVER:
-            yield "Algorithm 3 promises nothing here, where effective gaps may be negative."
-    if asked.tolerance:
-        yield "With a tolerance several answers are right, and no lower bound is claimed."
-
-
-def _sentences(found: Plan) -> list[str]:
-    clean, worst, eps = found.clean, found.worst, numbers.percent(found.contamination.eps)
-    ends = [numbers.percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
-    if found.wins is not None and clean.decidable:
-        total, rounds = (numbers.count(math.ceil(x)) for x in (clean.expected, clean.expected / found.arms))
-        basis = "in random order" if found.contamination.blind else f"at {eps} contamination"
-        share = numbers.percent(min(found.wins), ROUND_FLOOR, 2)
-        return [
-            f"About {total} pulls in {rounds} rounds or more tell {found.arms} arms apart side by side, {basis} "
-            f"(an estimate): the best arm wins {share} of the rounds or more. They can be told apart up to "
-            f"{ends[0]} contamination."
-        ]
-    if not clean.largest_eps:
-        return [f"{found.arms} arms cannot be told apart, however many pulls are made and however clean they are."]
-    if not clean.decidable:
-        return [
-            f"{found.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; they "
-            f"can up to {ends[0]} if the readings turn out clean, {ends[1]} if the bad ones do their worst."
-        ]
-    forecasts = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
-    pulls = [numbers.count(math.ceil(x)) if math.isfinite(x) else "" for x in forecasts]
-    also = f"about {pulls[2]}" if worst.decidable else "but none do"
-    second = f", {pulls[3]} in the second" if worst.decidable else ""
-    return [
-        f"About {pulls[0]} pulls tell {found.arms} arms apart at {eps} contamination if the readings turn out "
-        f"clean, {also} if the bad ones do their worst (estimates from simulations).",
-        "" if found.tolerance else f"No method needs fewer than {pulls[1]} in the first case{second}.",
-        f"They can be told apart up to {ends[0]} contamination in the first case, {ends[1]} in the second.",
-    ]

@@ -40,6 +40,7 @@ from truearm.report.numbers import (
     percent,
     plural,
     points,
+    quantile_name,
     span,
     target_name,
     unit_for,
@@ -50,6 +51,7 @@ _MAX_RIVALS = 3  # whose distance from the best arm is in the answer, the neares
 _MAX_ALARMS = 2  # shown without `verbose`
 _MAX_TIERS = 8
 _QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
+_SMALL_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
 _PRACTICAL = 1000  # times the readings at hand: more of them is not an advice
 
 
@@ -1431,3 +1433,69 @@ def where_saved(name: str, limits: str | None) -> str:
     """Return where the readings are, and how to continue unless `limits` is None."""
     more = "" if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
     return f"All readings are in {name_of(name)}{more or '.'}"
+
+
+# Plans: a `Plan` is defined above this layer
+
+
+def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
+    """Say how many pulls a plan forecasts, and up to which contamination."""
+    clean, worst, eps = plan.clean, plan.worst, percent(plan.contamination.eps)
+    up_to = [percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
+    if plan.wins is not None and clean.decidable:
+        total, rounds = (count(math.ceil(x)) for x in (clean.expected, clean.expected / plan.arms))
+        basis = "in random order" if plan.contamination.blind else f"at {eps} contamination"
+        yield (
+            f"About {total} pulls in {rounds} rounds or more tell {plan.arms} arms apart side by side, {basis} "
+            f"(an estimate): the best arm wins {percent(min(plan.wins), ROUND_FLOOR, 2)} of the rounds or more. "
+            f"They can be told apart up to {up_to[0]} contamination."
+        )
+    elif not clean.largest_eps:
+        yield f"{plan.arms} arms cannot be told apart, however many pulls are made and however clean they are."
+    elif not clean.decidable:
+        yield (
+            f"{plan.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; they can "
+            f"up to {up_to[0]} if the readings turn out clean, {up_to[1]} if the bad ones do their worst."
+        )
+    else:
+        forecasts = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
+        pulls = [count(math.ceil(x)) if math.isfinite(x) else "" for x in forecasts]
+        also = f"about {pulls[2]}" if worst.decidable else "but none do"
+        yield (
+            f"About {pulls[0]} pulls tell {plan.arms} arms apart at {eps} contamination if the readings turn out "
+            f"clean, {also} if the bad ones do their worst (estimates from simulations)."
+        )
+        if not plan.tolerance:
+            second = f", {pulls[3]} in the second" if worst.decidable else ""
+            yield f"No method needs fewer than {pulls[1]} in the first case{second}."
+        yield f"They can be told apart up to {up_to[0]} contamination in the first case, {up_to[1]} in the second."
+
+
+def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
+    """Say what a reader should know beside the numbers of a plan."""
+    if plan.shares is None and plan.wins is None and not plan.tolerance and min(plan.gaps) <= 0:
+        yield f"The best arm and another have the same {quantile_name(plan.quantile)}: neither is better."
+    if plan.pilot_size is not None and plan.pilot_size < _SMALL_PILOT:
+        off = percent(0.5 / math.sqrt(max(1, plan.pilot_size)), digits=2)
+        yield (
+            f"The pilot is small: an arm has {count(plan.pilot_size)} readings, from which a share near one half "
+            f"is known only to about {off}; take this plan as a rough guess."
+        )
+    if plan.wins is not None:
+        return
+    if plan.shares is not None or plan.quantile != 0.5:
+        yield "The paper's Algorithms 1 and 3 are for medians."
+    elif not plan.applicable:
+        yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, which data cannot show."
+    elif plan.within is not None:
+        yield (
+            "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "
+            f"{number(plan.within)} behind the best: the tolerance and what contamination can shift two "
+            "medians by."
+        )
+        if not any(plan.algorithm3):
+            yield "Algorithm 3 promises nothing here, where effective gaps may be negative."
+    elif not any((*plan.algorithm1, *plan.algorithm3)):
+        yield "The paper's Algorithms 1 and 3 cannot decide: an effective gap is not positive for this family."
+    if plan.tolerance:
+        yield "With a tolerance several answers are right, and no lower bound is claimed."
