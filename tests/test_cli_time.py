@@ -36,22 +36,18 @@ def test_the_document_tells_how_it_was_timed_and_can_be_verified(tmp_path):
     assert checked.exit_code == 0, checked.output
 
 
-def test_one_alone_has_its_median_in_a_unit_that_people_read():
-    done = run("sum(x)", "-s", "x = range(3)", "-r", "12", "--contamination", "none", "-v")
-    first = done.output.replace("\n", " ")
-    assert "sum(x)" in first
-    assert " ns, true median between" in first
-    assert "loops in a block" in first
-
-
-def test_few_runs_alone_say_what_would_help():
-    assert "-r 30 would" in run("1", "-r", "2").output.replace("\n", " ")
-
-
-def test_exactly_so_many_runs_may_end_undecided():
-    done = run("pass", "1", "-r", "2", "-q")
-    assert done.exit_code == 3
-    assert "No winner yet" in done.output
+@pytest.mark.parametrize(
+    ("words", "code", "parts"),
+    [
+        (("sum(x)", "-s", "x = range(3)", "-r", "12", "--contamination", "none", "-v"), 0, (" ns, true median ",)),
+        (("1", "-r", "2"), 0, ("-r 30 would",)),
+        (("pass", "1", "-r", "2", "-q"), 3, ("No winner yet",)),
+    ],
+)
+def test_a_number_of_runs_may_or_may_not_do(words, code, parts):
+    done = run(*words)
+    assert done.exit_code == code
+    assert all(part in done.output.replace("\n", " ") for part in (*parts, words[0]))
 
 
 def test_interpreters_are_compared():
@@ -67,8 +63,6 @@ def test_interpreters_are_compared():
             ("nope",),
             "Error: statement 'nope' failed: NameError: name 'nope' is not defined; define it: --setup",
         ),
-        (("1", "2", "-s", "import nope"), "Error: setup 'import nope' failed: ModuleNotFoundError: No module"),
-        (("1 +", "2"), "Error: statement '1 +' is not Python: invalid syntax (line 1)\n"),
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
         (("1", "-n", "a", "-n", "b"), "there are 2 names for 1 statement; give one -n for each"),
         (("1", "--python", "python9"), "--python 'python9' is not on the PATH; give the path of an interpreter"),

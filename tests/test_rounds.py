@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import loads
 import truearm as ta
@@ -17,13 +16,11 @@ from truearm.claims.certificate import Certificate, Status
 from truearm.claims.certify import judge_of, ratios
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
-from truearm.cli import main
-from truearm.cli.asked import DEFAULT_LIMIT_S, Asked
+from truearm.cli.asked import Asked
 from truearm.cli.race import race_command
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
 from truearm.problem import Problem
-from truearm.report.pages import page
 from truearm.run import resume_study
 from truearm.store import Store
 from truearm.verification import verify
@@ -43,7 +40,7 @@ def apart(gap, rounds=600, seed=1, load=loads.wander):
     return {"A": quick, "B": slow}
 
 
-def test_ask_returns_whole_rounds_in_shuffled_order():
+def test_ask_returns_rounds_in_shuffled_order():
     study, orders = Study(["A", "B", "C"], rounds=True), set()
     for _ in range(20):
         pulls = study.ask()
@@ -53,19 +50,10 @@ def test_ask_returns_whole_rounds_in_shuffled_order():
         for pull in pulls:
             study.tell(pull, math.sin(pull.ticket**2))
     assert len(orders) > 3
-
-
-def test_the_order_is_that_of_the_seed():
+    pulls = study.ask(4)  # single pulls belong to rounds too
+    assert ([study.draw(pull) for pull in pulls], study.in_round) == ([20, 20, 20, 21], True)
     first, again, other = (Study(list("ABCDEF"), rounds=True, seed=seed).ask() for seed in (5, 5, 6))
     assert first == again != other
-
-
-def test_single_pulls_belong_to_rounds_too():
-    study = Study(["A", "B"], rounds=True)
-    pulls = study.ask(5)
-    assert [study.draw(pull) for pull in pulls] == [0, 0, 1, 1, 2]
-    assert study.in_round
-    assert {pull.arm for pull in pulls[:2]} == {pull.arm for pull in pulls[2:4]} == {"A", "B"}
 
 
 def test_a_budget_is_spent_in_whole_rounds():
@@ -162,22 +150,6 @@ def test_a_pull_that_never_began_is_not_taken_up_later():
     assert {study.draw(pull) for pull in study.ask()} == {1}
     assert study.readings[second.arm] == [None, None]
     assert Study.from_dict(study.to_dict()).readings == study.readings
-
-
-def test_data_that_end_end_the_study():
-    def short(values):
-        readings = iter(values)
-
-        def pull():
-            for value in readings:
-                return value
-            raise EOFError
-
-        return pull
-
-    found = find_best({"A": short([2.0] * 5), "B": short([1.0] * 5)}, rounds=True, progress=False)
-    assert found.status is Status.EXHAUSTED
-    assert found.pulls == {"A": 5, "B": 5}
 
 
 def test_threads_may_work_on_rounds(tmp_path):
@@ -278,6 +250,9 @@ def test_blocked_data_are_compared_inside_blocks():
     assert (wide.best, dict(wide.pulls)) == ("A", {"A": 150, "B": 150, "C": 150})
     assert wide.better_by == tuple(sorted(found.better_by, key=lambda lead: lead.than))
     assert Analysis.from_dict(found.to_dict()) == found
+    few = {name: tape[:32] for name, tape in SCORES.items()}
+    fixed, sequential = (ta.analyze(few, round="rows", design=design) for design in ("fixed", "sequential"))
+    assert fixed.breakdown.oblivious > (sequential.breakdown.oblivious or 0)
     assert "compare arms inside" not in str(found)
 
 
@@ -286,12 +261,6 @@ def test_a_block_without_an_arm_counts_for_the_null():
     scores["A"][::2] = np.nan
     assert ta.analyze(scores, round="rows").best is None
     assert ta.analyze(scores, round="rows").missing == {"A": 75, "B": 0, "C": 0}
-
-
-def test_a_fixed_design_says_more():
-    few = {name: tape[:32] for name, tape in SCORES.items()}
-    fixed, sequential = (ta.analyze(few, round="rows", design=design) for design in ("fixed", "sequential"))
-    assert fixed.breakdown.oblivious > (sequential.breakdown.oblivious or 0)
 
 
 @pytest.mark.parametrize(
@@ -310,43 +279,11 @@ def test_what_does_not_go_with_a_round_is_refused(asked, says):
         ta.analyze(rows(), arm="model", value="score", **asked)
 
 
-def test_the_page_shows_rounds():
-    study = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05))
-    written = page(study.result, study.readings)
-    assert "Readings compared with " in written
-    assert "wins side by side, round by round" in written
-
-
-def test_the_assumptions_name_what_a_chain_of_rejections_rests_on():
-    study = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05))
-    assert not [told for told in study.result.assumptions if told.startswith("One of the arms")]
-    assert [told for told in study.result.assumptions if "side by side" in told]
-
-
-def asked(*words):
-    return Asked(**race_command.make_context("race", list(words)).params)
-
-
-def test_a_race_is_in_rounds_unless_another_target_is_named():
-    assert asked("a", "b").rounds
-    for words in (("--quantile", "0.5"), ("--at-most", "2"), ("--at-least", "2")):
-        assert not asked("a", "b", *words).rounds
-
-
-def test_a_race_without_limits_ends_all_the_same():
-    assert asked("a", "b").limit == DEFAULT_LIMIT_S == 180
-    assert asked("a", "b", "--max-time", "5m").limit == 300
-    assert asked("a", "b", "-M", "9").limit is asked("a", "b", "-r", "9").limit is None
-
-
-def test_the_command_line_knows_rounds(tmp_path):
-    runner, file = CliRunner(), tmp_path / "scores.csv"
-    lines = zip(*rows().values(), strict=True)
-    file.write_text("model,item,score\n" + "".join(f"{arm},{item},{x}\n" for arm, item, x in lines))
-    found = runner.invoke(
-        main, ["analyze", str(file), "--arm", "model", "--value", "score", "--round", "item", "--json"]
-    )
-    assert (found.exit_code, json.loads(found.stdout)["target"]) == (0, "wins")
+@pytest.mark.parametrize(
+    ("words", "limit"), [([], 180), (["--max-time", "5m"], 300), (["-M", "9"], None), (["-r", "9"], None)]
+)
+def test_a_race_without_limits_ends_all_the_same(words, limit):
+    assert Asked(**race_command.make_context("race", ["a", "b", *words]).params).limit == limit
 
 
 def test_a_doubt_in_rounds_does_not_advise_rounds():

@@ -400,7 +400,7 @@ def test_every_file_says_the_same(failed, folder):  # noqa: ARG001 - has written
     assert "| `ms` | 2 | 2.2 | 1.1 (1.1 to 1.1) | worse |" in (folder / "markdown.out").read_text()
     assert (folder / "csv.out").read_text().splitlines()[1].startswith("ms,new,min,worse,2.0,2.2,ratio,1.1")
     found = json.loads((folder / "json.out").read_text())
-    assert (found["status"], found["failed"], found["seed"]) == ("decided", True, 1)
+    assert (found["status"], found["failed"], found["verdict"], found["seed"]) == ("decided", True, "FAIL", 1)
     assert found["runs"]["new"][0] == {"ms": 2.2, "mb": 1.0, "added": 1.0}
 
 

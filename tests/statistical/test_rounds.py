@@ -45,19 +45,16 @@ def equal(load, k=2, rounds=400):
     return lambda rng: loads.side_by_side(LOADS[load], [1.0] * k, rounds, rng)
 
 
-@pytest.mark.parametrize("load", ["wander", "ramp"])
-def test_a_load_makes_no_winner(load):
-    """40 runs of 300 rounds: a chance of .4 is found with a chance of 98%, as by pulls at different times."""
-    assert kept(winners(equal(load, rounds=300), 40, contamination=None, goal="min"), DELTA)
+def full(*values):
+    return [pytest.param(*value, marks=pytest.mark.slow) for value in values]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("contamination", [0.05, None])
-@pytest.mark.parametrize("load", LOADS)
-def test_a_load_makes_no_winner_in_full(load, contamination, k):
-    """300 runs of 600 rounds: a chance of .13 is found with a chance of 90%."""
-    assert kept(winners(equal(load, k, 600), 300, contamination=contamination, goal="min"), DELTA)
+@pytest.mark.parametrize(("contamination", "k"), [(None, 2), *full((0.05, 2), (0.05, 4), (None, 4))])
+@pytest.mark.parametrize("load", ["wander", "ramp", *full(("quiet",), ("neighbor",), ("walk",), ("wave",))])
+@pytest.mark.parametrize(("runs", "rounds"), [(40, 300), *full((300, 600))])
+def test_a_load_makes_no_winner(load, contamination, k, runs, rounds):
+    """By 40 runs a chance of .4 is found with 98%, as by pulls at different times; by 300 one of .13 with 90%."""
+    assert kept(winners(equal(load, k, rounds), runs, contamination=contamination, goal="min"), DELTA)
 
 
 def shared(rng, rounds, rho=0.9):
@@ -69,16 +66,12 @@ def shared(rng, rounds, rho=0.9):
     return rng.permuted(steps.reshape(rounds, 2), axis=1).T
 
 
-def test_dependent_readings_make_no_winner():
-    """40 runs of an AR(1) process of .9, which made 17 winners of 40 by pulls alone: .4 is found with 98%."""
-    assert kept(winners(lambda rng: shared(rng, 300), 40, contamination=None), DELTA)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("contamination", [0.05, None])
-def test_dependent_readings_make_no_winner_in_full(contamination):
-    """300 runs of 600 rounds: a chance of .13 is found with a chance of 90%."""
-    assert kept(winners(lambda rng: shared(rng, 600), 300, contamination=contamination), DELTA)
+@pytest.mark.parametrize(
+    ("runs", "rounds", "contamination"), [(40, 300, None), *full((300, 600, 0.05), (300, 600, None))]
+)
+def test_dependent_readings_make_no_winner(runs, rounds, contamination):
+    """An AR(1) process of .9, which made 17 winners of 40 by pulls alone; power as above."""
+    assert kept(winners(lambda rng: shared(rng, rounds), runs, contamination=contamination), DELTA)
 
 
 def test_who_fails_when_slow_does_not_win():
@@ -101,24 +94,15 @@ def spoiled(rng, rounds, eps, adversary):
     return tapes
 
 
-@pytest.mark.parametrize("adversary", ["prescient", "malicious"])
-def test_the_declared_contamination_makes_no_winner(adversary):
-    """50 runs at delta .1, equal arms spoiled at their worst: a chance of .4 is found with a chance of 94%."""
-    assert kept(_spoiled_winners(adversary, 50, rounds=300), 0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adversary", ["oblivious", "prescient", "malicious"])
-def test_the_declared_contamination_makes_no_winner_in_full(adversary):
-    """300 runs of 600 rounds at delta .1: a chance of .2 is found with a chance of 89%."""
-    assert kept(_spoiled_winners(adversary, 300, rounds=600), 0.1)
-
-
-def _spoiled_winners(adversary, runs, rounds):
-    declared = Contamination(0.05 if adversary == "malicious" else 0.1, adversary)
-    return winners(
-        lambda rng: spoiled(rng, rounds, declared.eps, adversary), runs, contamination=declared, delta=0.1
+@pytest.mark.parametrize("adversary", ["prescient", "malicious", *full(("oblivious",))])
+@pytest.mark.parametrize(("runs", "rounds"), [(50, 300), *full((300, 600))])
+def test_the_declared_contamination_makes_no_winner(adversary, runs, rounds):
+    """Equal arms spoiled at their worst, delta .1: 50 runs find .4 with a chance of 94%, 300 find .2 with 89%."""
+    allowed = Contamination(0.05 if adversary == "malicious" else 0.1, adversary)
+    found = winners(
+        lambda rng: spoiled(rng, rounds, allowed.eps, adversary), runs, contamination=allowed, delta=0.1
     )
+    assert kept(found, 0.1)
 
 
 @pytest.mark.parametrize("load", ["quiet", "wander", "neighbor"])
