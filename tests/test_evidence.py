@@ -208,16 +208,6 @@ def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, levels, closed):
     assert found == pytest.approx(scanned(better, worse, levels, closed), abs=1e-9)
 
 
-@given(readings, readings, st.floats(0.01, 0.45))
-def test_evidence_falls_with_contamination_where_it_counts(x, y, eps):
-    better, worse = Sample.of(x), Sample.of(y)
-    clean = pair(better, worse, Levels.of(0.5, None)).log_value
-    oblivious = pair(better, worse, Levels.of(0.5, Contamination(eps))).log_value
-    malicious = pair(better, worse, Levels.of(0.5, Contamination(eps, "malicious"))).log_value
-    assert oblivious <= max(clean, 0.0) + 1e-9
-    assert malicious <= max(oblivious, 0.0) + 1e-9
-
-
 def test_no_level_no_evidence():
     assert log_mixture([0, 5], 10, 0.0).tolist() == [0.0, 0.0]
     x, y = np.arange(100.0) + 1000, np.arange(100.0)

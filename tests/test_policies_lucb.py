@@ -31,23 +31,12 @@ def test_a_rank_is_the_published_radius_below_the_level(p, published):
     assert limit_rank(100, 1 - p, 0.05, t_opt=10) == math.floor(100 * (1 - p - published)) + 1
 
 
-def test_a_level_of_zero_earns_no_rank():
-    assert limit_rank(1000, 0.0, 0.01) == 0
-
-
 def test_published_order_of_pulls():
     run = drive(Lucb(growth=0.0), problem(3), normals((0.0, 0.0, 9.0)))
     first, rest = run.batches[0], run.batches[1:]
     assert first == {"A": 1, "B": 1, "C": 1}
     assert all(sum(batch.values()) == 1 for batch in rest)
     assert [next(iter(batch)) for batch in rest[:4]] == ["B", "A", "B", "A"]  # rival and leader in turn
-
-
-def test_leader_and_rival_are_pulled_equally_often():
-    run = drive(Lucb(), problem(3), normals((0.0, 0.0, 0.0)))
-    assert all(len(batch) == 2 and len(set(batch.values())) == 1 for batch in run.batches[1:])
-    # a steady leader does not run away: it is never pulled more than its rivals together
-    assert max(run.counts.values()) <= (sum(run.counts.values()) + run.batches[0]["A"]) / 2
 
 
 @pytest.mark.parametrize(
@@ -85,13 +74,6 @@ def test_the_bounds_of_a_verdict_are_at_the_trusted_masses():
 def test_any_quantile_and_goal(quantile, goal):
     run = drive(Lucb(), problem(quantile=quantile, goal=goal, contamination=None), normals((2.0, 0.0)))
     assert run.verdict.best == ("A" if goal == "max" else "B")
-
-
-def test_a_spread_arm_is_best_in_its_upper_quantiles_only():
-    rng = np.random.default_rng(4)
-    tapes = {"A": rng.normal(0, 5, 4000), "B": rng.normal(0, 1, 4000)}
-    found = [drive(Lucb(), problem(quantile=q, contamination=None), tapes).verdict.best for q in (0.1, 0.9)]
-    assert found == ["B", "A"]
 
 
 def test_no_level_is_no_decision_and_no_pull():

@@ -118,14 +118,6 @@ def test_the_answer_is_the_survivor_with_the_largest_median():
     assert (run.verdict.status, run.verdict.best) == (Status.TOLERABLE, "B")
 
 
-def test_the_early_stop_leaves_room_for_the_tolerance_only():
-    run = drive(Elimination(), problem(2, tolerance=0.3), constants(0.0, 0.02))
-    exclusion = run.verdict.exclusions[0]
-    assert exclusion.arm == "A"
-    assert exclusion.upper.radius == pytest.approx(-0.3 - exclusion.lower.radius)
-    assert exclusion.upper.value <= exclusion.lower.value
-
-
 @given(
     st.lists(st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.inf, -math.inf])), max_size=9),
     st.integers(1, 3),
@@ -221,11 +213,6 @@ def test_one_batch_of_the_size_of_the_theorem(constants, adversary):
     assert set(batch.values()) == {bounds.uniform_sample_size(5, 0.4, 0.1, **promise, constants=constants)}
 
 
-def test_the_printed_size():
-    of = problem(5, tolerance=0.2, regularity=Regularity(B=4, m2=0.5, reach=0.3))
-    assert Uniform("paper").ask(Uniform("paper").start(of))["A"] == 3685  # vector alg1-n
-
-
 def test_the_largest_median_wins_and_the_first_of_equals():
     tapes = {arm: np.full(2000, value) for arm, value in zip("ABCDE", (0.0, 2.0, 1.0, 2.0, -1.0), strict=True)}
     run = drive(Uniform(), problem(5, tolerance=0.4), tapes)
@@ -246,11 +233,6 @@ def test_missing_readings_leave_open_what_they_may_hide():
     tapes = {"A": np.full(2000, 9.0), "B": np.where(np.arange(2000) % 20 < 11, np.nan, 0.0)}
     verdict = drive(Uniform(), problem(2, tolerance=0.4), tapes).verdict
     assert verdict.best is None
-
-
-def test_a_run_without_a_single_value_decides_nothing():
-    run = drive(Uniform(), problem(2, tolerance=0.4), {arm: np.full(2000, np.nan) for arm in "AB"})
-    assert (run.verdict.status, run.verdict.best, run.verdict.candidates) == (Status.EXHAUSTED, None, ("A", "B"))
 
 
 @pytest.mark.statistical
@@ -285,11 +267,6 @@ def test_an_arm_goes_when_it_is_two_radii_behind():
 
     assert 2 * radius(n) < 1 <= 2 * radius(n - 1)
     assert (run.verdict.status, run.verdict.best) == (Status.SEPARATED, "A")
-
-
-def test_growth_makes_looks_geometric():
-    run = drive(PartialIdentification(np.mean, hoeffding, growth=1.0), problem(), constants(0.2, 0.0))
-    assert [batch["A"] for batch in run.batches[:5]] == [1, 1, 2, 4, 8]
 
 
 def test_a_tolerance_ends_early():

@@ -1,7 +1,5 @@
 """The default policy: whom it follows, and what late readings do to that."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from truearm.claims.certificate import Status, Verdict
 from truearm.evidence import pair
 from truearm.evidence.sample import shift_sample
 from truearm.policies import Told
-from truearm.policies.toptwo import SWITCH, TopTwo, split
+from truearm.policies.toptwo import TopTwo, split
 from truearm.problem import Problem
 
 
@@ -49,15 +47,6 @@ def test_a_leg_ends_with_all_pulls_up_to_the_change_and_no_pull_is_in_two(late):
     for i in range(4):
         ends = [n for leg in legs if leg.arm == i for n in (leg.before.n, (leg.until or state.samples[i]).n)]
         assert ends == sorted(ends)
-
-
-def test_another_arm_is_followed_only_after_the_pulls_have_grown():
-    problem, totals, legs = Problem(arms=tuple("ABCD"), contamination=None, delta=1e-9), [], 0
-    for state in driven(problem, coins(), 3000):
-        if len(state.judge.entries) > legs:
-            legs = len(state.judge.entries)
-            totals.append(sum(s.n for s in state.samples))
-    assert all(b >= SWITCH * a for a, b in pairwise(totals))
 
 
 def test_an_arm_that_is_rejected_is_no_longer_followed():

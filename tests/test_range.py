@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import truearm as ta
 from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze, lab
 from truearm.claims.certificate import sample_of
-from truearm.claims.result import Analysis
 from truearm.cli import main
-from truearm.evidence import Judge, pair
+from truearm.evidence import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Handicap, Interval, Problem, Tolerance
@@ -77,14 +76,6 @@ def test_too_many_outside_are_a_doubt_with_its_remedy():
     assert analyze(tapes, between=(-10, 10), contamination=0.3).status.value != "doubtful"
 
 
-def test_a_malicious_adversary_needs_no_promise_about_values():
-    found = analyze(
-        {"A": range(100), "B": range(100)}, between=(0, 99), contamination=Contamination(0.1, "malicious")
-    )
-    sentence = next(s for s in found.assumptions if "True readings are in" in s)
-    assert "does not depend on the true value" not in sentence
-
-
 def test_malicious_levels_hold_without_a_promise():
     """P(clean and in L) >= q - eps, even if exactly the low readings leave the range."""
     levels = Levels.of(0.5, Contamination(0.1, "malicious"))
@@ -96,14 +87,6 @@ def test_malicious_levels_hold_without_a_promise():
         one = Sample.of(better, plausible=Interval(-10.0, 10.0))
         wrong += pair(one, Sample.of(rng.normal(0, 1, 400)), levels, closed=True).log_value >= math.log(1 / 0.1)
     assert wrong <= 20  # promised 0.1; 24 of 100 would show a promise broken (one in 10,000)
-
-
-def test_notes_and_json():
-    found = analyze({"A": [1.0, 2.0, 500.0] * 20, "B": [0.0] * 60}, between=(0, 100), contamination=0.4)
-    assert "20 readings outside 0 to 100 count as bad ones (A 20)." in found.notes
-    again = Analysis.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again == found
-    assert again.problem.between == Interval(0.0, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +110,6 @@ def test_policies_without_ranges_refuse_them(policy):
     regularity = ta.Regularity(B=4, m2=1, reach=0.3)
     with pytest.raises(OutOfReach, match=f"policy '{policy}' takes no plausible range"):
         Study(["A", "B"], between=(0, 1), policy=policy, regularity=regularity, tolerance=0.1)
-
-
-def test_futility_knows_what_is_outside():
-    """Half of eps is known, the other half still hides equal arms; a shift of 2 it does not hide."""
-    rng = np.random.default_rng(5)
-    tapes = [np.where(rng.random(20_000) < 0.05, 99.0, rng.normal(0, 1, 20_000)) for _ in range(2)]
-    problem = Problem(arms=("A", "B"), between=(-10, 10), contamination=0.1)
-    samples = [sample_of(tape, tape.size, problem, "A") for tape in tapes]
-    assert Judge.of(problem, samples).is_futile((0, 1))
-    assert not Judge.of(problem, [samples[0], samples[1].map(lambda x: x - 2)]).is_futile((0, 1))
 
 
 def test_two_arms_alone_know_the_plausible_range():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from reference import vectors
 from truearm.errors import InvalidArgument
@@ -75,44 +74,6 @@ def test_quality_of_the_vector(adversary):
         design="fixed",
     )
     assert curve(1.0) == pytest.approx(expected[adversary], rel=1e-12)
-
-
-@given(readings, st.floats(0.05, 0.95), deltas)
-def test_without_contamination_it_is_the_classical_binomial_interval(x, q, delta):
-    n, sorted_x = len(x), np.sort(x)
-    # the classical ranks by their definition, not by the library's search
-    low = max((r for r in range(1, n + 1) if binom.cdf(r - 1, n, q) <= delta / 2 * (1 - 1e-9)), default=0)
-    high = min((r for r in range(1, n + 1) if binom.sf(r - 1, n, q) <= delta / 2 * (1 - 1e-9)), default=n + 1)
-    wanted = (sorted_x[low - 1] if low else -INF, sorted_x[high - 1] if high <= n else INF)
-    assert quantile_interval(x, quantile=q, delta=delta, contamination=None, design="fixed") == wanted
-    assert quantile_interval(x, quantile=q, delta=delta, contamination=0.0, design="fixed") == wanted
-
-
-@given(readings, st.floats(0.05, 0.95), deltas, declared)
-def test_the_sequential_interval_contains_the_fixed_one(x, q, delta, contamination):
-    both = [quantile_interval(x, quantile=q, delta=delta, contamination=contamination, design=d) for d in DESIGNS]
-    assert contains(both[1], both[0])
-
-
-@given(readings, st.floats(0, 0.45), deltas, designs)
-def test_a_stronger_adversary_or_more_of_it_widens_the_interval(x, eps, delta, design):
-    chain = [
-        median_interval(x, delta=delta, contamination=c, design=design)
-        for c in (eps / 2, eps, Contamination(eps, "malicious"))
-    ]
-    assert (
-        median_interval(x, delta=delta, contamination=Contamination(eps, "prescient"), design=design) == chain[1]
-    )
-    assert contains(chain[1], chain[0])
-    assert contains(chain[2], chain[1])
-
-
-@given(wild, st.floats(0.05, 0.95), declared, designs)
-def test_flipping_the_readings_flips_the_quantile(x, q, contamination, design):
-    x = np.array(x, dtype=float)
-    one = quantile_interval(x, quantile=q, contamination=contamination, design=design)
-    two = quantile_interval(-x, quantile=1 - q, contamination=contamination, design=design)
-    assert one == (-two.high, -two.low)
 
 
 @given(wild, deltas, designs, st.sampled_from(["oblivious", "malicious"]))
@@ -210,13 +171,6 @@ def test_reached_is_the_largest_reading_with_that_share(x, share, contamination,
     curve = quality_curve(x, contamination=contamination, design=design)
     good = [v for v in x if not math.isnan(v) and curve(v) >= share]
     assert curve.reached(share) == max(good, default=-INF)
-
-
-def test_quality_at_a_tie_includes_the_tie():
-    curve = quality_curve(np.repeat([1.0, 2.0], [200, 800]), contamination=None, design="fixed")
-    assert curve(2.0) == pytest.approx(0.8 - math.sqrt(math.log(20) / 2000))
-    assert curve(1.0) == curve(-5.0) > curve(2.0) > curve(2.0000001) == 0.0
-    assert curve.reached(0.7) == 2.0
 
 
 def test_censored_readings_of_a_rival_are_below_every_cut():
