@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from truearm.bounds.search import last_true
-from truearm.evidence import Levels, pair
+from truearm.evidence import Trust, pair
 from truearm.evidence.counts import Counts
 from truearm.evidence.targets import Query
 from truearm.problem import Adversary
@@ -40,7 +40,7 @@ def breakdown_point(better, rivals, log_bar, adversary, accuracy=1e-13, **how):
     """Return up to which eps one arm's evidence over each of some rivals reaches a bar (evidence T6)."""
 
     def holds(eps):
-        query, levels = Query(enough=log_bar), Levels.at(0.5, eps, adversary)
+        query, levels = Query(enough=log_bar), Trust(eps, adversary).levels(0.5)
         return all(pair(better, r, levels, query=query, **how).log_value >= log_bar for r in rivals)
 
     limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0

@@ -71,16 +71,13 @@ def test_the_numbers_in_the_table_of_theorems_run():
 
 def test_the_paper_in_code_has_every_statement_and_erratum():
     text = (Path(__file__).parent.parent / "docs" / "paper.md").read_text()
-    lemmas, theorems, corollaries = (
-        (1, 6, 7, 8, 19, 20, 21, 23, 24, 27, 28),
-        (2, 3, 14, 15, 16, 22),
-        (5, 10, 12, 13, 17),
-    )
-    names = (
-        [f"Lemma {n}" for n in lemmas]
-        + [f"Theorem {n}" for n in theorems]
-        + [f"Corollary {n}" for n in corollaries]
-    )
-    names += [f"Definition {n}" for n in (1, 2, 3)] + [f"Algorithm {n}" for n in (1, 2, 3)] + ["Lemmas 25 and 26"]
+    numbers = {
+        "Lemma": (1, 6, 7, 8, 19, 20, 21, 23, 24, 27, 28),
+        "Theorem": (2, 3, 14, 15, 16, 22),
+        "Corollary": (5, 10, 12, 13, 17),
+        "Definition": (1, 2, 3),
+        "Algorithm": (1, 2, 3),
+    }
+    names = [f"{kind} {n}" for kind, each in numbers.items() for n in each] + ["Lemmas 25 and 26"]
     assert [name for name in names if f"**{name}**" not in text] == []
     assert [n for n in range(1, 20) if not re.search(rf"\bE{n}\b", text)] == []

@@ -236,16 +236,6 @@ def test_no_data_certify_nothing():
     assert not is_better([math.nan] * 5, [1.0] * 50)
 
 
-@pytest.mark.parametrize("goal", ["max", "min"])
-def test_a_relative_tolerance_ignores_the_unit(goal):
-    rng = np.random.default_rng(4)
-    x, y = rng.lognormal(0, 1, 500), rng.lognormal(0, 1, 500)
-    one = is_better(x, y, goal=goal, tolerance="40%", contamination=None)
-    other = is_better(1e3 * x, 1e3 * y, goal=goal, tolerance="40%", contamination=None)
-    assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-9)
-    assert one.log_evidence > is_better(x, y, goal=goal, contamination=None).log_evidence
-
-
 @given(readings, readings, st.sampled_from([pair, fixed_pair]), st.integers(0, 3), st.floats(0.2, 3))
 def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure, holes, limit):
     better, worse, levels = Sample(np.sort(x), holes, 1), Sample(np.sort(y), 0, holes), Levels(0.45, 0.45)
@@ -259,19 +249,6 @@ def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure
     differences = [w - b for w in worse.values for b in better.values if math.isfinite(w) and math.isfinite(b)]
     tried = (a + extra for a in (0.0, *sorted(d for d in differences if d > 0)) for extra in (0.0, 1e-12))
     assert found == pytest.approx(next(filter(suffices, tried), math.inf), abs=3e-12)
-
-
-@pytest.mark.parametrize("wild", [1e6, 1e12, 1e15, 1.7e308, math.inf])
-@pytest.mark.parametrize("relative", [False, True])
-def test_one_wild_reading_leaves_the_certified_tolerance_alone(wild, relative):
-    rng = np.random.default_rng(6)
-    x, y = np.sort(rng.lognormal(0, 1, 400)), np.sort(rng.lognormal(0.1, 1, 400))
-    attacked = np.append(y[:-1], wild)
-    found = [
-        least_tolerance(Sample.of(x), Sample.of(v), math.log(20), EVEN, Query(shift=Shift(0.0, relative)))
-        for v in (y, attacked)
-    ]
-    assert found[1] == pytest.approx(found[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("design", ["sequential", "fixed"])

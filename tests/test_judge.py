@@ -13,7 +13,7 @@ from reference import fixed_pair
 from truearm.analysis import analyze
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.certificate import Status, sample_of
-from truearm.evidence import Entry, Judge, Levels, pair, shift_sample
+from truearm.evidence import Entry, Judge, pair, shift_sample
 from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem, Tolerance
 from truearm.study import Study
@@ -140,22 +140,6 @@ def test_time_outs_leave_an_upper_end_where_the_lower_one_is_none_of_them():
     found, _ = judge_of(problem, [tape, tape]).intervals(0, problem.contamination)
     plain, _ = judge_of(problem, [[-1.0] * 20 + tape[20:]] * 2).intervals(0, problem.contamination)
     assert found == plain
-
-
-@given(tapes_of(wild, most=30), promises, st.integers(0, 40))
-def test_an_arm_censored_at_its_quantile_gathers_no_evidence(tapes, options, more):
-    """At the lowest cut as many of its readings are below as the level asks for (evidence T8)."""
-    problem = problem_for(**options)
-    head = [*tapes[0], *[problem.censored] * more]
-    judge = judge_of(problem, [head, tapes[1]])
-    assume(
-        not judge.is_hopeless
-        and head.count(problem.censored) >= Levels.of(problem.level, problem.contamination).low * len(head)
-    )
-    rival = judge.samples[1]  # so many promised holes that they are evidence alone refute the promise first
-    assume(rival.size + rival.unknown >= Levels.of(problem.level, problem.contamination).high * rival.n)
-    assert judge.against(1).log_value <= 1e-9
-    assert judge.margin(1, relative=False) is None
 
 
 # --- ties: open, closed, lexicographic ------------------------------------------------------------

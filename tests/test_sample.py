@@ -1,6 +1,5 @@
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -153,17 +152,6 @@ def test_the_contamination_part_is_the_identified_set():
     assert identification(x, contamination=Contamination(0.1, "malicious")).contamination == (400.0, 601.0)
     assert identification(x, quantile=0.3, contamination=0.1).contamination == (270.0, 371.0)
     assert identification(x, quantile=0.1, contamination=Contamination(0.2, "malicious")).contamination.low == -INF
-
-
-@given(wild, st.floats(-100, 100), declared, designs)
-def test_the_quality_curve_counts_readings_strictly_below(x, at, contamination, design):
-    curve = quality_curve(x, contamination=contamination, design=design)
-    points = sorted({at, *(v for v in x if not math.isnan(v))})
-    heights = [curve(p) for p in points]
-    assert all(a >= b for a, b in pairwise(heights))
-    assert all(0.0 <= h <= 1.0 for h in heights)
-    below = sum(v < at for v in x)
-    assert curve(at) == curve.bounds[below]
 
 
 @given(wild, st.floats(0.01, 0.99), declared, designs)

@@ -168,25 +168,6 @@ def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, o
 # --- what follows from the evidence ---------------------------------------------------------------
 
 
-def test_the_breakdown_point_is_where_the_evidence_meets_its_threshold():
-    judge = judge_of((900, 1000), (700, 1000))
-    for adversary in Adversary:
-        under = judge.under(adversary)
-        point = under.breakdown([1], adversary)
-        held, lost = (under.against(1, trust=Trust(point + e, adversary)).log_value for e in (0.0, 1e-3))
-        assert held >= under.log_threshold * (1 - ACCURACY)
-        assert lost < under.log_threshold
-        assert point < judge.breakdown_estimate(1, adversary)
-
-
-def test_the_certified_tolerance_is_reached_and_not_more():
-    judge = judge_of((480, 1000), (500, 1000))
-    found = judge.tolerance(())
-    reached = [least_share((500, 1000), (520, 1000), judge.trust, a).log_value for a in (found, found - 1e-3)]
-    assert reached[0] >= judge.log_threshold * (1 - ACCURACY)
-    assert reached[1] < judge.log_threshold
-
-
 def test_a_margin_is_a_claim_about_points():
     judge = judge_of((900, 1000), (600, 1000))
     margin = judge.margin(1, relative=False)
@@ -312,13 +293,6 @@ def test_the_command_line_analyzes_shares(times, tmp_path):
     wrong = run(*asked, "--goal", "min")
     assert wrong.exit_code != 0
     assert json.loads(run(*asked, "--json").stdout)["target"] == "share"
-
-
-def test_races_compare_shares_of_runs_in_time():
-    done = run("race", "sleep 0.001", "sleep 0.05", "--at-most", "0.04", "-m", "12", "-M", "40", "-q", "--json")
-    assert done.exit_code == 0
-    told = json.loads(done.stdout)
-    assert (told["best"], told["target"], told["at_most"]) == ("sleep 0.001", "share", 0.04)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from truearm.claims.plain import to_plain
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence import Judge, Levels, by_looks
+from truearm.evidence import Judge, Levels, Trust, by_looks
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import count_successes
@@ -312,7 +312,7 @@ class _Laws(_Model):
         return self.limit_outlook(found, largest, NATS)
 
     def _observe(self, eps: float, case: _Case) -> tuple[list[Observed], Levels]:
-        levels = Levels.at(self.asked.level, 0.0 if case.separated else eps, self.asked.declared.adversary)
+        levels = Trust(0.0 if case.separated else eps, self.asked.declared.adversary).levels(self.asked.level)
         bad, (best, *rivals) = eps if case.attacked else 0.0, self.laws
         seen = [Observed(best, bad, -math.inf, "top" if self.is_malicious else "any")]
         return seen + [

@@ -2,7 +2,7 @@
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
 from truearm.evidence.judge import Breakdown, Entry, Judge
-from truearm.evidence.levels import Levels, Rule, Trust, p_value_of, pair_rule, rule_for, threshold
+from truearm.evidence.levels import Levels, Rule, Trust, p_value_of, threshold
 from truearm.evidence.quantiles import by_looks, least_evidence, least_tolerance, pair
 from truearm.evidence.sample import Sample, shift_sample
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
@@ -30,9 +30,7 @@ __all__ = [
     "least_tolerance",
     "p_value_of",
     "pair",
-    "pair_rule",
     "portfolio",
-    "rule_for",
     "shift_sample",
     "threshold",
 ]

@@ -24,16 +24,7 @@ class Levels(NamedTuple):
     @classmethod
     def of(cls, quantile: float, contamination: Contamination | None) -> "Levels":
         """Return the levels of a quantile under a contamination, None meaning the paper's promise."""
-        if contamination is None:
-            return cls(quantile, 1 - quantile)  # evidence section 1: identified
-        return cls.at(quantile, contamination.eps, contamination.adversary)
-
-    @classmethod
-    def at(cls, quantile: float, eps: float, adversary: Adversary) -> "Levels":
-        """Return the levels at any eps in [0, 1], as the search for a breakdown point needs them."""
-        if adversary is Adversary.MALICIOUS:
-            return cls(remaining_mass(quantile, eps), remaining_mass(1 - quantile, eps))  # audit 2.A
-        return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
+        return Trust.of(contamination).levels(quantile)  # evidence section 1: identified
 
 
 class Trust(NamedTuple):
@@ -43,17 +34,16 @@ class Trust(NamedTuple):
     adversary: Adversary
 
     def levels(self, quantile: float) -> Levels:
-        """Return the levels of a quantile."""
-        return Levels.at(quantile, self.eps, self.adversary)
+        """Return the levels of a quantile, at any eps in [0, 1] as the search for a breakdown point needs them."""
+        if self.adversary is Adversary.MALICIOUS:
+            return Levels(remaining_mass(quantile, self.eps), remaining_mass(1 - quantile, self.eps))  # audit 2.A
+        return Levels((1 - self.eps) * quantile, (1 - self.eps) * (1 - quantile))  # audit 2.A
 
     @classmethod
     def of(cls, contamination: Contamination | None) -> "Trust":
         """Return what a declared contamination lets one trust; None declares none of it."""
-        return (
-            cls(0.0, Adversary.OBLIVIOUS)
-            if contamination is None
-            else cls(contamination.eps, contamination.adversary)
-        )
+        declared = contamination or Contamination(0.0)
+        return cls(declared.eps, declared.adversary)
 
     def mass(self, share: Floats) -> Floats:
         """Return g: the least chance that a reading is clean and in a set that has this share of clean ones."""
@@ -142,15 +132,11 @@ def rule_for(
     if adversary is not None:
         causal = promise.causal if promise is not None and adversary is not Adversary.OBLIVIOUS else None
         promise = Contamination(0.0, adversary, causal)
-    rule = pair_rule(promise, dependent_arms=problem.dependent_arms)
-    return "pooled" if rule == "causal" and ordered else rule
-
-
-def pair_rule(contamination: Contamination | None, *, dependent_arms: bool = False) -> Rule:
-    """Return which threshold pairs of arms need under these promises (evidence section 11)."""
-    if dependent_arms:
-        return "dependent"
-    return "clairvoyant" if contamination is not None and contamination.clairvoyant else "causal"
+    if problem.dependent_arms:
+        return "dependent"  # evidence section 11
+    if promise is not None and promise.clairvoyant:
+        return "clairvoyant"
+    return "pooled" if ordered else "causal"
 
 
 def p_value_of(log_evidence: float, rule: Rule) -> float:

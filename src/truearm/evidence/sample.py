@@ -212,13 +212,9 @@ class Sample:
             self.note(np.atleast_1d(np.searchsorted(self.buckets.highs, cuts)))
         return found
 
-    def most_below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
-        """Return how many values may be below each cut, at it too when closed."""
-        return self.before(self.values.searchsorted(cuts, "right" if closed else "left"))
-
     def below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
         """Return a rival's readings in the lower set of each cut: unknown and censored ones always (T8)."""
-        found = self.most_below(cuts, closed=closed)
+        found = self.before(self.values.searchsorted(cuts, "right" if closed else "left"))
         if not closed and (lowest := np.equal(cuts, -np.inf)).any():
             found = np.where(lowest, self.censored, found)
         return found + self.unknown

@@ -15,9 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from truearm import bounds
 from truearm.bounds.contamination import Count
 from truearm.bounds.mixture import Prior
@@ -28,8 +25,6 @@ from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
 from truearm.problem import Problem, as_number, check_count
-
-BLOCK_COUNTS = 512  # consecutive counts whose ranks are found at once when every count is looked at
 
 
 def concentration(alpha: float, t_opt: int) -> float:
@@ -49,14 +44,6 @@ def limit_rank(n: Count, p0: float, alpha: float, *, t_opt: int = 1000) -> Count
 @lru_cache(maxsize=8192)
 def _rank(n: int, p0: float, alpha: float, t_opt: int) -> int:
     return int(limit_rank(n, p0, alpha, t_opt=t_opt))
-
-
-@lru_cache(maxsize=1024)
-def _ranks(block: int, p0: float, alpha: float, t_opt: int) -> NDArray[np.int64]:
-    counts = np.arange(block * BLOCK_COUNTS, (block + 1) * BLOCK_COUNTS)
-    ranks: NDArray[np.int64] = np.asarray(limit_rank(counts, p0, alpha, t_opt=t_opt))
-    ranks.flags.writeable = False
-    return ranks
 
 
 class Limits(NamedTuple):
@@ -187,10 +174,7 @@ class Lucb(Eager):
         return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
 
     def _rank(self, state: LucbState, n: int, p0: float) -> int:
-        share = state.problem.delta / len(state.problem.arms)
-        if self.growth:
-            return _rank(n, p0, share, self.t_opt)
-        return int(_ranks(n // BLOCK_COUNTS, p0, share, self.t_opt)[n % BLOCK_COUNTS])
+        return _rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)
 
     def _first(self, state: LucbState) -> int:
         """Return the first batch per arm: before an arm has an upper limit nothing can end."""
