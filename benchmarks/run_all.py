@@ -32,7 +32,7 @@ PEERS = {
     "builds": ("gcc", "git"),
     "counts": ("duckdb",),
     "engine": ("river", "mabwiser"),
-    "false_alarms": ("hyperfine", "gcc", "taskset", "pytest_benchmark"),
+    "false_alarms": ("hyperfine", "gcc", "taskset"),
     "race_vs_hyperfine": ("hyperfine", "gcc"),
     "service": ("optuna",),
     "shares": ("polars", "pandas"),
