@@ -123,7 +123,7 @@ class Outcome:
         if undecided and gate is None and not result.ties and result.problem.rounds:
             yield near_words(race.study.standing, max(result.pulls.values()))
             left = race.study.standing.pulls_left(result.pulls, 1) if min(result.pulls.values()) else math.inf
-            yield words.runs_left(left, close=bool(race.study.standing.close))
+            yield words.runs_left(left * setting.runs_per_reading, close=bool(race.study.standing.close))
         yield self._about_shell()
         yield from describe_losses(race)
         if len(setting.arms) == 1:

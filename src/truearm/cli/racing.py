@@ -377,7 +377,7 @@ class _Recorder:
             if self._builder is not None:
                 made[arm] = self._builder.build(arm)
                 self.draw()
-        count = setting.random_builds.runs if setting.random_builds else setting.best_of
+        count = setting.runs_per_reading
         runs: dict[str, list[Run]] = {arm: [] for arm in arms}
         for i in range(-setting.warmup if made else 0, count):
             for place in shuffle(range(len(arms))):

@@ -87,6 +87,11 @@ class Setting:
         """How the commands are built if every round has new builds."""
         return self.builds if self.builds is not None and self.builds.rounds is not None else None
 
+    @property
+    def runs_per_reading(self) -> int:
+        """How many runs of a command make one reading."""
+        return self.best_of if self.random_builds is None else self.random_builds.runs
+
     def mark(self, result: AnyResult | None) -> AnyResult:
         """Return a result that says which builds it is about, and of how many runs each reading is the best."""
         assert result is not None
