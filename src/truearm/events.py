@@ -98,9 +98,9 @@ def to_row(event: Event) -> Row:
 _PADS = (None,) * len(COLUMNS)
 
 
-def fill_row(row: Sequence[Any]) -> list[Any]:
+def fill_row(row: Sequence[Any]) -> Row:
     """Return a row with a value for each of `COLUMNS`, None after its end."""
-    return [*row, *_PADS[len(row) :]]
+    return (*row, *_PADS[len(row) :])
 
 
 def from_row(row: Sequence[Any]) -> Event:
@@ -212,18 +212,18 @@ class Log:
     def issue(self, arms: Sequence[int], *, counted: bool = False) -> None:
         """Hand out a pull of each of these arms, in this order."""
         first, count = len(self.arms), len(arms)
+        tickets, free, draws = self.tickets, self._free, self.draws
         for ticket, arm in enumerate(arms, first):
-            places, free = self.tickets[arm], self._free[arm]
-            draw = free.pop(0) if free else len(places)
-            self.draws.append(draw)
-            if draw < len(places):
-                places[draw] = ticket
+            if free[arm]:
+                draws.append(free[arm].pop(0))
+                tickets[arm][draws[-1]] = ticket
             else:
-                places.append(ticket)
+                draws.append(len(tickets[arm]))
+                tickets[arm].append(ticket)
         self.arms.extend(arms)
         self.values.extend(array("d", [math.nan]) * count)
         self._states.extend(array("b", [_OUT]) * count)
-        self._order.extend(len(KINDS) * ticket + counted for ticket in range(first, first + count))
+        self._order.extend(range(len(KINDS) * first + counted, len(KINDS) * (first + count), len(KINDS)))
         self.out += count
 
     def record(self, ticket: int, value: float, notes: Notes | None = None) -> None:
@@ -235,6 +235,22 @@ class Log:
         self.out -= 1
         if notes is not None:
             self.notes[ticket] = notes
+
+    def record_many(self, tickets: Sequence[int], values: Sequence[float]) -> None:
+        """Record readings of pulls that are out."""
+        places = np.array(tickets, dtype=np.int64)
+        _view(self.values)[places], _view(self._states)[places] = values, _ARRIVED
+        self.arrivals.extend(tickets)
+        self._order.frombytes((len(KINDS) * places + _CODE[TOLD]).tobytes())
+        self.out -= len(tickets)
+
+    def are_out(self, tickets: Sequence[int], arms: Sequence[str]) -> bool:
+        """Return True if these are different pulls of these arms without an answer yet."""
+        if not 0 <= min(tickets) <= max(tickets) < len(self.arms) or len(set(tickets)) < len(tickets):
+            return False
+        places = np.array(tickets, dtype=np.int64)
+        names = [self.names[arm] for arm in _view(self.arms)[places].tolist()]
+        return bool((_view(self._states)[places] == _OUT).all()) and names == list(arms)
 
     def release(self, ticket: int, *, again: bool) -> None:
         """Take back a pull that never started; hand its draw out again if so asked."""

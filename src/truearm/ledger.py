@@ -68,9 +68,9 @@ class Book:
         """The settings and all gates."""
         return Account(self.settings, tuple(self.gates.values()))
 
-    def read(self, rows_after: Callable[[int], list[Row]]) -> None:
+    def read(self, reader: Database | Transaction) -> None:
         """Add the rows that were written since."""
-        while rows := rows_after(self.position):
+        while rows := reader.rows(_NAME, self.position):
             check_chain(rows, self.position, self.digest, self._name)
             for row in rows:
                 try:
@@ -140,7 +140,7 @@ class Ledger:
         first = Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
         try:
             with self._database.write(_NAME) as transaction:
-                if transaction.last() is None:
+                if transaction.last(_NAME) is None:
                     transaction.append([first])
             self._book = Book(self._database.row(_NAME, 0), str(path))
             if self._book.settings != self.settings:
@@ -175,13 +175,13 @@ class Ledger:
 
     def _read(self) -> None:
         with self._turn:
-            self._book.read(lambda position: self._database.rows(_NAME, position))
+            self._book.read(self._database)
 
     def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> Gate:
         """Open a gate: number it and spend its level, in one transaction."""
         check_text("name", name)
         with self._turn, self._database.write(_NAME) as transaction:
-            self._book.read(transaction.rows)
+            self._book.read(transaction)
             gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
             notes = to_json("details", {"base": base, **gate.details})
             self._append(transaction, [_OPENED, gate.number, name, None, repr(gate.level), notes])
@@ -203,7 +203,7 @@ class Ledger:
             "closed": _now(),
         }
         with self._turn, self._database.write(_NAME) as transaction:
-            self._book.read(transaction.rows)
+            self._book.read(transaction)
             if self._book.gates[gate.number].verdict != "open":
                 raise ProtocolError(f"gate {gate.number} ({gate.name!r}) is closed already; open a new one")
             text = [_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)]
@@ -329,7 +329,7 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
         if not database.exists():
             raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
         book = Book(database.row(_NAME, 0), str(path), check_head(head))
-        book.read(lambda position: database.rows(_NAME, position))
+        book.read(database)
     if not book.is_noted:
         raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")
     return book

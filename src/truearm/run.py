@@ -297,7 +297,8 @@ def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     broke_off
         False if pulls that are out may still be told.
     """
-    study = Study.replay(store.definition, store.events())
+    study = Study.replay(store.definition)
+    study.follow(store.rows())
     log_to(study, store, store.position)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import ISSUED, TOLD, Event, Issued, Reading, fill_row, from_row, to_row
+from truearm.events import Event, fill_row, from_row, to_row
 from truearm.problem import check_positive
 from truearm.study import Study
 
@@ -30,7 +31,7 @@ DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
-_CHUNK_ROWS, _ALL_ROWS = 20_000, 2**62
+CHUNK_ROWS, _ALL_ROWS = 5000, 2**62
 _CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
 _STAMP_TIMEOUT_S = 2.0  # between a checkpoint and its stamp, in another process
 # a machine that is gone is noticed within a minute, or when nothing sent is confirmed for 20 s
@@ -98,32 +99,31 @@ def first_row(definition: str) -> Row:
     return Row(0, DEFINITION, None, None, None, None, definition, first_digest(definition), None, time.time())
 
 
-def _next_digest(before: bytes, position: int, text: Sequence[Any]) -> bytes:
-    """Return the digest of a row: the one before, then position and six columns as text, separated by NUL."""
-    kind, ticket, arm, draw, value, notes = text
-    joined = (  # faster than a join
-        f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
-        f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
-    )
-    return sha256(before + joined.encode()).digest()
+def _digests(rows: Iterable[Sequence[Any]], digest: bytes) -> Iterator[bytes]:
+    """Iterate over the digests of rows: of the one before, then of seven columns as text, separated by NUL."""
+    for position, kind, ticket, arm, draw, value, notes in map(itemgetter(slice(7)), rows):
+        joined = (  # faster than a join
+            f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
+            f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
+        )
+        digest = sha256(digest + joined.encode()).digest()
+        yield digest
 
 
 def chain(texts: Iterable[Sequence[Any]], position: int, digest: bytes, worker: str | None = None) -> list[Row]:
     """Return the rows of events as text that follow a position with this digest."""
-    rows, at = [], time.time()
-    for number, text in enumerate(texts, position + 1):
-        digest = _next_digest(digest, number, text)
-        rows.append(Row._make((number, *text, digest, worker, at)))
-    return rows
+    rows, at = [(number, *text) for number, text in enumerate(texts, position + 1)], time.time()
+    return [Row._make((*row, new, worker, at)) for row, new in zip(rows, _digests(rows, digest), strict=True)]
 
 
-def check_chain(rows: Iterable[Row], position: int, digest: bytes, where: str) -> None:
+def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, where: str) -> None:
     """Raise `VerificationError` at the first row that does not continue the chain."""
-    for expected, row in enumerate(rows, position + 1):
-        digest = _next_digest(digest, row[0], row[1:7])
-        if row[7] != digest or row[0] != expected:
-            msg = f"{where}: event {row[0]} was changed after it was written; {_RESTORE}"
-            raise VerificationError(msg)
+    expected = [*zip(range(position + 1, position + 1 + len(rows)), _digests(rows, digest), strict=True)]
+    found = [*map(itemgetter(0, 7), rows)]
+    if found != expected:
+        wrong = next(one[0] for one, other in zip(found, expected, strict=True) if one != other)
+        msg = f"{where}: event {wrong} was changed after it was written; {_RESTORE}"
+        raise VerificationError(msg)
 
 
 def to_text(event: Event) -> list[Any]:
@@ -134,16 +134,11 @@ def to_text(event: Event) -> list[Any]:
     return [kind, ticket, arm, draw, value, None if notes is None else to_json("notes", notes)]
 
 
-def from_text(columns: Sequence[Any]) -> Event:
-    """Return the event of its columns."""
-    kind, ticket, arm, draw, value, notes = columns
-    if notes is None and type(ticket) is int and type(arm) is str:  # the two most frequent kinds first
-        if kind == ISSUED and type(draw) is int:
-            return Issued(ticket, arm, draw)
-        if kind == TOLD and type(value) is str:
-            with suppress(ValueError):
-                return Reading(ticket, arm, float(value))
-    return from_row([*columns[:5], None if notes is None else parse_json(notes)])
+def from_text(rows: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
+    """Return the events of rows, as `Study.follow` takes them."""
+    if not any(map(itemgetter(6), rows)):
+        return map(itemgetter(slice(1, 7)), rows)
+    return ((*row[1:6], None if row[6] is None else parse_json(row[6])) for row in rows)
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -179,7 +174,31 @@ def check_text(name: str, text: str) -> str:
     raise InvalidArgument(msg, name, text)
 
 
-class Database:
+class _Reader:
+    """What a database and a transaction read."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement and return its rows."""
+        raise NotImplementedError
+
+    def tuples(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[tuple[Any, ...]]:
+        """Return the rows of a study after a position, without names: to add those takes as long as to read."""
+        return self.execute(_AFTER, (study, after, limit))
+
+    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Row]:
+        """Return the rows of a study after a position."""
+        return list(map(Row._make, self.tuples(study, after, limit)))
+
+    def row(self, study: str, position: int) -> Row | None:
+        """Return the row at a position; row 0 has the definition in its notes."""
+        return next((row for row in self.rows(study, position - 1, 1) if row.position == position), None)
+
+    def last(self, study: str) -> Row | None:
+        """Return the last row of a study."""
+        return next(map(Row._make, self.execute(_LAST, (study,))), None)
+
+
+class Database(_Reader):
     """The studies of a SQLite file or of a PostgreSQL database, for all threads of a process.
 
     `application` is what the file is for; `timeout` are the seconds to wait for other writers and for a statement.
@@ -256,18 +275,6 @@ class Database:
         """Run a statement by itself and return its rows."""
         with self._connection() as connection:
             return list(connection.execute(self.sql(statement), values).fetchall())
-
-    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Row]:
-        """Return the rows of a study after a position."""
-        return list(map(Row._make, self.execute(_AFTER, (study, after, limit))))
-
-    def row(self, study: str, position: int) -> Row | None:
-        """Return the row at a position; row 0 has the definition in its notes."""
-        return next((row for row in self.rows(study, position - 1, 1) if row.position == position), None)
-
-    def last(self, study: str) -> Row | None:
-        """Return the last row of a study."""
-        return next(map(Row._make, self.execute(_LAST, (study,))), None)
 
     def check_writes(self) -> None:
         """Commit a write that changes nothing, or raise."""
@@ -446,23 +453,16 @@ class Database:
         connection.execute("COMMIT")
 
 
-class Transaction:
+class Transaction(_Reader):
     """A locked study: read what others wrote, then append."""
 
     def __init__(self, database: Database, connection: Any, study: str) -> None:  # noqa: ANN401
         self._database, self._connection, self._study, self.appended = database, connection, study, 0
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - a cursor
-        """Run a statement."""
-        return self._connection.execute(self._database.sql(statement), values)
-
-    def rows(self, after: int, limit: int = _ALL_ROWS) -> list[Row]:
-        """Return the rows after a position."""
-        return list(map(Row._make, self.execute(_AFTER, (self._study, after, limit)).fetchall()))
-
-    def last(self) -> Row | None:
-        """Return the last row."""
-        return next(map(Row._make, self.execute(_LAST, (self._study,)).fetchall()), None)
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement and return its rows, for one that changes rows their number."""
+        cursor = self._connection.execute(self._database.sql(statement), values)
+        return [(cursor.rowcount,)] if cursor.description is None else list(cursor.fetchall())
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows; others see them when the transaction ends."""
@@ -533,7 +533,7 @@ class Store:
         text = to_json("definition", definition)
         self._database.prepare()
         with self._database.write(_NAME) as transaction:
-            if transaction.last() is None:
+            if transaction.last(_NAME) is None:
                 transaction.append([first_row(text)])
         if self.definition != json.loads(text):
             msg = f"{self.path} already holds another study; continue that one, or choose another file"
@@ -550,26 +550,30 @@ class Store:
         self._row(0)
         texts = [to_text(event) for event in events]
         with self._database.write(_NAME) as transaction:
-            last = transaction.last()
+            last = transaction.last(_NAME)
             if last is None or after not in (None, last.position):
                 msg = f"another process has written to {self.path}; start again with what it holds"
                 raise ProtocolError(msg)
             transaction.append(chain(texts, last.position, last.digest))
         return last.position + len(texts)
 
-    def events(self, heads: set[str] | None = None) -> Iterator[Event]:
-        """Iterate over the events, each checked against its digest, which is added to `heads`."""
+    def events(self) -> Iterator[Event]:
+        """Iterate over the events, each checked against its digest."""
+        return map(from_row, self.rows())
+
+    def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
+        """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
         for rows in self._chunks():
             if heads is not None:
-                heads.update(row.digest.hex() for row in rows)
-            yield from (from_text(row[1:7]) for row in rows)
+                heads.update(row[7].hex() for row in rows)
+            yield from from_text(rows)
 
-    def _chunks(self) -> Iterator[list[Row]]:
+    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         before = self._row(0)
-        while rows := self._database.rows(_NAME, before.position, _CHUNK_ROWS):
+        while rows := self._database.tuples(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
             yield rows
-            before = rows[-1]
+            before = Row._make(rows[-1])
 
     def check_file_content(self) -> None:
         """Raise if pages are damaged, or if the table is not the one that was created."""
@@ -608,7 +612,9 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
             heads = {store._row(0).digest.hex()}
             definition = store.definition
             store.check_file_content()
-            study, last = Study.replay(definition, store.events(heads)), store._row(-1)
+            study = Study.replay(definition)
+            study.follow(store.rows(heads))
+            last = store._row(-1)
         except (StoreError, ProtocolError, InvalidArgument) as error:
             msg = f"{store.path}: {error}; {_RESTORE}"
             raise VerificationError(msg) from None

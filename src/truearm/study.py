@@ -9,8 +9,9 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
-from typing import Any, Self, Unpack, cast
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Self, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -21,7 +22,22 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.decision import Decision, OpenBatch, Order
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
-from truearm.events import LOG_MISMATCH, Event, Issued, Log, Noted, Reading, Released, Stopped, from_row, to_row
+from truearm.events import (
+    COUNTED,
+    ISSUED,
+    LOG_MISMATCH,
+    TOLD,
+    Event,
+    Log,
+    Noted,
+    Reading,
+    Released,
+    Row,
+    Stopped,
+    fill_row,
+    from_row,
+    to_row,
+)
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
 from truearm.problem import Problem, ProblemOptions, Pull, check_count
@@ -172,8 +188,16 @@ class Study:
         Without n the list is empty when the study is done or while all wanted pulls are out. With n it is shorter
         only when the study is done or the budget of pulls is spent. No ticket is handed out twice.
         """
-        log, batch, was_done = self.log, self._batch, self.done
-        first, stop, position = len(log), math.inf if n is None else len(log) + check_count("n", n), log.position
+        log, first, position = self.log, len(self.log), self.log.position
+        self._issue(n)
+        if log.position > position:
+            log.write_since(position)
+        return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
+
+    def _issue(self, n: int | None) -> None:
+        """Hand out the open batch, or exactly n pulls."""
+        log, batch, was_done, first = self.log, self._batch, self.done, len(self.log)
+        stop = math.inf if n is None else first + check_count("n", n)
         while not self.done and len(log) < stop and (batch or (n is not None and self._refill())):
             if len(batch) > MAX_BATCH_PULLS:
                 if len(log) > first:
@@ -186,9 +210,6 @@ class Study:
         self._is_parallel = self._is_parallel or (self.problem.rounds and log.out > 1)
         if self.done != was_done:
             log.stop()
-        if log.position > position:
-            log.write_since(position)
-        return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
 
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the open batch, or at most so much of it, as numbers of pulls to be answered by `tell_arrays`."""
@@ -310,7 +331,9 @@ class Study:
         return cls.replay(data, map(from_row, events))
 
     @classmethod
-    def replay(cls, definition: Mapping[str, Any], events: Iterable[Event], *, order: Order | None = None) -> Self:
+    def replay(
+        cls, definition: Mapping[str, Any], events: Iterable[Event] = (), *, order: Order | None = None
+    ) -> Self:
         """Return the study of a definition after these events, with every decision where it was.
 
         Parameters
@@ -334,17 +357,23 @@ class Study:
             order=order,
         )
         study._is_drawn = definition.get("order") == "drawn"
-        study.follow(events)
+        study.follow(fill_row(to_row(event)) for event in events)
         return study
 
-    def follow(self, events: Iterable[Event]) -> None:
-        """Repeat what happened to this study elsewhere, such as in another process that shares its log."""
-        for is_ask, group in groupby(events, _kind_of_ask):
-            if is_ask is None:
-                for event in group:
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Repeat what happened to this study elsewhere, such as in another process that shares its log.
+
+        Events come as rows of all `COLUMNS`; those of one kind in a row are repeated at once.
+        """
+        for kind, group in groupby(rows, itemgetter(0)):
+            run = [*group]
+            _, tickets, arms, draws, values, notes = zip(*run, strict=True)
+            is_plain = _types(tickets) == {int} and _types(arms) == {str} and not any(notes)
+            if is_plain and kind in (ISSUED, COUNTED) and _types(draws) == {int}:
+                self._repeat_ask(tickets, arms, draws, counted=kind == COUNTED)
+            elif not (is_plain and kind == TOLD and self._repeat_tells(tickets, arms, values)):
+                for event in [from_row(row) for row in run]:
                     self._repeat(event)
-            else:
-                self._repeat_ask(cast("list[Issued]", list(group)))
 
     def _repeat(self, event: Event) -> None:
         if isinstance(event, Stopped):
@@ -357,18 +386,34 @@ class Study:
         else:
             self.release(event.ticket)
 
-    def _repeat_ask(self, pulls: list[Issued]) -> None:
+    def _repeat_tells(self, tickets: Sequence[int], arms: Sequence[str], values: Sequence[Any]) -> bool:
+        """Record readings at once, if all their pulls are out: then no decision falls between them."""
+        log = self.log
+        if log.append is not None or self.problem.score_range is not None or not log.are_out(tickets, arms):
+            return False
+        try:
+            log.record_many(tickets, [*map(float, values)])
+        except (TypeError, ValueError):
+            return False
+        if log.out == 0 and not self._batch:
+            self._decide()
+        return True
+
+    def _repeat_ask(
+        self, tickets: Sequence[int], arms: Sequence[str], draws: Sequence[int], *, counted: bool
+    ) -> None:
         """Hand out the pulls of one ask, or of several in a row, which are one."""
-        log, first = self.log, self.log.position
-        if not pulls[0].counted:
+        log, first = self.log, len(self.log)
+        if not counted:
             if self._is_drawn:
                 places = {name: i for i, name in enumerate(log.names)}
-                self._batch.follow([places.get(pull.arm, -1) for pull in pulls])
-            self.ask(len(pulls))
+                self._batch.follow([places.get(arm, -1) for arm in arms])
+            self._issue(len(arms))
             self._batch.follow([])
-        elif len(self._batch) == len(pulls):  # else it does not match, and may be more than memory holds
+        elif len(self._batch) == len(arms):  # else it does not match, and may be more than memory holds
             self.ask_counts()
-        if [*islice(log.events(first), len(pulls))] != pulls:
+        names = [log.names[arm] for arm in log.arms[first:]]
+        if (tickets, arms, draws) != (tuple(range(first, len(log))), tuple(names), tuple(log.draws[first:])):
             raise ProtocolError(LOG_MISMATCH)
 
     @classmethod
@@ -435,6 +480,5 @@ class Study:
         self._batch.close()
 
 
-def _kind_of_ask(event: Event) -> bool | None:
-    """Return whether pulls were counted, None for what is no pull."""
-    return event.counted if type(event) is Issued else None
+def _types(values: Sequence[Any]) -> set[type]:
+    return {*map(type, values)}

@@ -130,7 +130,7 @@ def create_token(database: Database, role: str, study: str | None = None) -> str
 def remove_token(database: Database, name: str) -> bool:
     """Delete a token; return False if there was none."""
     with database.write("") as transaction:
-        return bool(transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)).rowcount)
+        return transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)) == [(1,)]
 
 
 def list_tokens(database: Database) -> list[tuple[str, bytes, str, str | None]]:

@@ -236,7 +236,9 @@ class Client:
             raise ProtocolError(msg, "study", self.name)
         rows = [_row(event) for page in pages for event in page["events"]]
         check_chain(rows, 0, first_digest(text), f"study {self.name!r}")
-        return Study.replay(definition, (from_text(row[1:7]) for row in rows))
+        study = Study.replay(definition)
+        study.follow(from_text(rows))
+        return study
 
     def _pages(self) -> Iterator[dict[str, Any]]:
         since: int | None = 0

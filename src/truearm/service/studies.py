@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from truearm.run import Study
 from truearm.service import models
 from truearm.service.access import Limits
 from truearm.store import (
+    CHUNK_ROWS,
     Database,
     Row,
     StoreError,
@@ -44,7 +46,6 @@ from truearm.store import (
 GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
 _MAX_NAMED = 10  # arms in a message
-_CHUNK_ROWS = 20_000
 _KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
 
 
@@ -68,7 +69,7 @@ class HostedStudy:
         service = self.definition["service"]
         self.passive, self.lease, self.title = service["passive"], service["lease"], service["title"] or name
         self.position, self.digest = 0, row.digest
-        self.study = Study.replay(self.definition, ())
+        self.study = Study.replay(self.definition)
         self.holders: dict[int, tuple[str, float]] = {}  # by ticket: worker and end of its lease
         self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
         self.lock = threading.RLock()
@@ -76,34 +77,34 @@ class HostedStudy:
         self.drawn: tuple[float, models.Live] | None = None  # what its page showed last, and since when
         self._result: tuple[int, Result] | None = None
 
-    def catch_up(self, read: Callable[[int, int], list[Row]]) -> None:
-        """Take in the rows that others wrote; `read` returns the rows after a position."""
+    def catch_up(self, reader: Database | Transaction) -> None:
+        """Take in the rows that others wrote."""
         while True:
-            rows = read(self.position - 1, _CHUNK_ROWS)
-            if not rows or rows[0].digest != self.digest:
+            rows = reader.tuples(self.name, self.position - 1, CHUNK_ROWS)
+            if not rows or rows.pop(0)[7] != self.digest:
                 msg = f"the log of study {self.name!r} was replaced, as by a backup; send the request again"
                 raise StoreError(msg)
-            if len(rows) == 1:
+            if not rows:
                 return
-            check_chain(rows[1:], self.position, self.digest, f"study {self.name!r}")
-            self.follow(rows[1:])
+            check_chain(rows, self.position, self.digest, f"study {self.name!r}")
+            self.follow(rows)
 
-    def follow(self, rows: Sequence[Row]) -> None:
+    def follow(self, rows: Sequence[Sequence[Any]]) -> None:
         """Apply rows that continue the log."""
         if self.passive:
-            for row in rows:
-                if row.kind == GIVEN and row.arm in self.given:
-                    self.given[row.arm].append(float(row.value or "nan"))
+            for _, kind, _, arm, _, value, *_ in rows:
+                if kind == GIVEN and arm in self.given:
+                    self.given[arm].append(float(value or "nan"))
         else:
-            self.study.follow(from_text(row[1:7]) for row in rows)
+            self.study.follow(from_text(rows))
         self.mark(rows)
 
-    def mark(self, rows: Sequence[Row]) -> None:
+    def mark(self, rows: Sequence[Sequence[Any]]) -> None:
         """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
         if rows:
-            self.position, self.digest = rows[-1].position, rows[-1].digest
-        for _, kind, ticket, _, _, _, _, _, worker, at in rows:
-            if kind == ISSUED and worker is not None and ticket is not None:
+            self.position, self.digest = itemgetter(0, 7)(rows[-1])
+        for kind, ticket, worker, at in map(itemgetter(1, 2, 8, 9), rows):
+            if kind == ISSUED and worker is not None:
                 self.holders[ticket] = worker, at + self.lease
         if self.holders:
             self.holders = {t: self.holders[t] for t in self.study.log.waiting().tolist() if t in self.holders}
@@ -189,9 +190,9 @@ class Studies:
             raise InvalidArgument(msg, "arms", len(new.arms))
         text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name) as transaction:
-            known = next(iter(transaction.rows(-1, 1)), None)
+            known = transaction.row(name, 0)
             if known is None:
-                count = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0]
+                [(count,)] = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
                 if count >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
                     raise Conflict(msg)
@@ -244,8 +245,8 @@ class Studies:
                 raise Conflict(msg, "study", name)
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
             with self._writing(hosted) as transaction:
-                if known := transaction.execute(_KEY, (name, key)).fetchone():
-                    _check_same(key, transaction.rows(known[0] - len(texts) - 2, len(texts) + 1), texts)
+                if known := transaction.execute(_KEY, (name, key)):
+                    _check_same(key, transaction.rows(name, known[0][0] - len(texts) - 2, len(texts) + 1), texts)
                     return models.Added(0, hosted.position)
                 rows = chain(texts, hosted.position, hosted.digest)
                 rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
@@ -259,7 +260,7 @@ class Studies:
         """Lock a study, up to date with its log."""
         with self._lock_study(name) as hosted:
             try:
-                hosted.catch_up(lambda after, limit: self.database.rows(name, after, limit))
+                hosted.catch_up(self.database)
             except BaseException:
                 self._drop(hosted)
                 raise
@@ -290,7 +291,7 @@ class Studies:
         is_current = False
         try:
             with self.database.write(hosted.name) as transaction:
-                hosted.catch_up(transaction.rows)
+                hosted.catch_up(transaction)
                 is_current = True
                 yield transaction
         except BaseException as error:
