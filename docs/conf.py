@@ -1,4 +1,4 @@
-"""The site, as Sphinx builds it from the folder that `pages.py` gathered; nothing is fetched, ever."""
+"""Sphinx settings of the site, built from the folder that `pages.py` gathers, without network access."""
 
 from truearm import __version__
 
@@ -13,7 +13,7 @@ html_title = f"truearm {version}"
 html_extra_path = ["made/extra"]
 html_static_path = html_css_files = ["site.css"]
 html_show_sphinx = html_show_copyright = False
-smartquotes = False  # of two hyphens it makes a dash, in options too
+smartquotes = False  # they turn the two hyphens of options into a dash
 pygments_style = "friendly"
 pygments_dark_style = "native"
-suppress_warnings = ["misc.highlighting_failure"]  # blocks that show what a program prints
+suppress_warnings = ["misc.highlighting_failure"]  # blocks with program output

@@ -1,7 +1,7 @@
-"""Writes the files that are made from code: pictures of a race, the man page, the HTTP reference, the JSON Schema.
+"""Generate files from code: pictures of a race, the man page, the HTTP reference, the JSON Schema.
 
-`make made` draws anew from what was measured; `python docs/made.py --measure` also races anew. The tests say when
-a kept file is no longer what this program would write.
+`make made` draws the saved race; `python docs/made.py --measure` also runs it. Tests fail if a generated file
+is out of date.
 """
 
 import io
@@ -42,7 +42,7 @@ HTTP = ROOT / "docs/http.md"
 SCHEMA_FILE = ROOT / "docs/schema.json"
 COMMANDS = ("zstd -qkf data", "gzip -kf data", "xz -kf data")
 WIDTH = 72  # narrow, so that it can be read on a phone
-MARKS = (  # parts of a race's answer that docs/reading.md explains, by what stands there
+MARKS = (  # parts of a race's answer that docs/reading.md explains, by their text
     (re.escape(COMMANDS[0]), "①"),
     (r"[\d.]+x faster", "②"),
     (r"at least [\d.]+x", "③"),
@@ -54,11 +54,11 @@ MARKS = (  # parts of a race's answer that docs/reading.md explains, by what sta
     ("ratio per round", "⑨"),
 )
 AT_A_GLANCE = ("is fastest", r"[\d.]+x faster than gzip -kf data", r"[\d.]+x faster than xz -kf data", "95% sure")
-_FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture asks nothing from the network
+_FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # pictures must not load fonts from the network
 
 
 def measure() -> None:
-    """Race three real commands on a file of made-up prose, and keep what the race found."""
+    """Race three real commands on a generated file, and save the result."""
     sys.path.insert(0, str(ROOT / "examples"))
     from demo import text as prose
 
@@ -68,8 +68,8 @@ def measure() -> None:
         subprocess.run(words, cwd=folder, check=True)
 
 
-def told(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
-    """Return what `truearm race` prints of a kept result, marks set behind the parts that are explained."""
+def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the output of `truearm race` for a saved result, with marks after the parts that are explained."""
     result = Result.from_dict(found)
     unit = unit_for(found["metric"], result.arms, target=result.problem.target)
     voice = voice_for(result, found["metric"], unit)
@@ -90,8 +90,8 @@ def picture(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     typed = "truearm race " + " ".join(f"'{command['command']}'" for command in found["commands"])
     console.print(Text.assemble(("$ ", "green"), (typed, "bold")))
-    answer = Text(told(found, marks))
-    if not marks:  # at a glance: who, how much, how sure
+    answer = Text(answer_text(found, marks))
+    if not marks:  # at a glance: which command, how much, how sure
         answer.stylize("dim", 0, answer.plain.index("\n\n"))
         answer.highlight_regex("|".join(map(_spaced, AT_A_GLANCE)), "bold not dim")
     answer.stylize("bold green not dim", 0, len(found["best"]))

@@ -1,7 +1,7 @@
-"""Gathers the sources of the site, with the pages that a program writes: reference, command line, peers, all.
+"""Gather the sources of the site, and generate the pages for reference, command line, peers and all pages.
 
-Nothing here chooses words: docstrings, help texts and Markdown files are carried over as they stand. `make site`
-calls it with the folder to gather in, where Sphinx then builds.
+Docstrings, help texts and Markdown files are copied unchanged. `make site` passes the folder in which Sphinx
+then builds.
 """
 
 import importlib
@@ -27,7 +27,7 @@ _TOCTREE = re.compile(r"```\{toctree\}.*?```\n*", re.DOTALL)
 
 
 def gather(folder: Path) -> Path:
-    """Copy all pages, write those that are made, and return the folder to build from."""
+    """Copy all pages, write the generated ones, and return the folder to build from."""
     docs = folder / "docs"
     shutil.copytree(DOCS, docs, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "benchmarks/results", docs / "made/results", dirs_exist_ok=True)
@@ -35,7 +35,9 @@ def gather(folder: Path) -> Path:
     for page in docs.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace("../benchmarks/results/", "made/results/"), encoding="utf-8")
-    with (docs / "figures.md").open("a", encoding="utf-8") as figures:  # tables are found below what quotes them
+    with (docs / "figures.md").open(
+        "a", encoding="utf-8"
+    ) as figures:  # results belong below the page that quotes them
         figures.write("\n```{toctree}\n:hidden:\n:glob:\n\nmade/results/*\n```\n")
     made = {
         "reference.md": reference(),
@@ -121,7 +123,7 @@ def _signature(name: str, thing: object) -> str:
 
 
 def _short(words: str) -> str:
-    """Return an annotation or a default as one would write it after `import truearm as ta`."""
+    """Return an annotation or a default without module paths."""
     bare = re.sub(
         r"<(\w+\.\w+): [^>]*>", r"\1", re.sub(r"\b(?:truearm|collections|typing|numpy)\.(?:\w+\.)*", "", words)
     )
@@ -157,7 +159,7 @@ def command_line() -> str:
     True
     """
     group = click.Context(main, info_name="truearm", **main.context_settings)
-    parts = ["# All options", "What `--help` says of every verb. [The command line](../cli.md) explains them."]
+    parts = ["# All options", "The `--help` of every verb. [The command line](../cli.md) explains the options."]
     for verb in main.list_commands(group):
         command = main.get_command(group, verb)
         assert command is not None
@@ -187,10 +189,10 @@ PEERS = (
 
 
 def peers() -> str:
-    """Return the measured tables in which other programs stand beside this one, as they were measured."""
+    """Return the measured tables that compare other programs with this one."""
     parts = [
-        "# Beside its peers",
-        "What the benchmarks wrote, conditions included. [What was measured](../figures.md) is the short form.",
+        "# Compared with other tools",
+        "Benchmark results with their conditions. [Figures](../figures.md) has the summary.",
     ]
     for title, name in PEERS:
         text = (ROOT / f"benchmarks/results/{name}.md").read_text(encoding="utf-8")
@@ -246,7 +248,7 @@ def whole(docs: Path, names: list[str]) -> str:
 
 
 def report() -> str:
-    """Return the report page of the kept race, as anyone gets it from `--export-html`."""
+    """Return the report page of the saved race, as `--export-html` writes it."""
     from truearm.claims.result import Result
     from truearm.report.numbers import unit_for
     from truearm.report.pages import page

@@ -1,4 +1,4 @@
-"""Takes the pictures of the service that the repository keeps: a real server, seeded readings, Chromium.
+"""Take the screenshots of the service for docs/: a real server, seeded readings, Chromium.
 
 python docs/screens.py [FOLDER]     docs/images by default; needs Chromium, or its path in CHROMIUM
 """
@@ -24,7 +24,7 @@ WALL, PHONE = {"width": 1100, "height": 1300}, {"width": 390, "height": 640}
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Start a server with a database of its own, and give its address."""
+    """Start a server with a temporary database, and yield its address."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "truearm", "serve", "--database", f"{folder}/s.db", "--port", "0"]
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
@@ -36,7 +36,7 @@ def served() -> Iterator[str]:
 
 
 def taste(url: str) -> None:
-    """Tell readings of the study in docs/service.md, the same every time; it goes on."""
+    """Record readings of the study in docs/service.md, the same every time; the study stays open."""
     draw = random.Random(4)
     title = "Which lemonade tastes best?"
     with Client(url, "taste", list(TASTES), worker="ann", title=title, seed=4) as study:
