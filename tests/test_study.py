@@ -265,28 +265,6 @@ def test_a_policy_of_the_paper_is_certified_when_its_readings_certify_it():
     assert result.certificate.verify(study.readings)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_two_asks_in_a_row_are_one(seed):
-    values = np.random.default_rng(seed).normal(size=(3, 500)) + np.array([[0.3], [0.0], [0.0]])
-    split, whole = (Study(["A", "B", "C"], contamination=None) for _ in range(2))
-    for _ in range(12):
-        first = split.ask(5) + split.ask(3) + split.ask(1)
-        assert first == whole.ask(9)
-        for pull in first[::2]:
-            for study in (split, whole):
-                study.tell(pull, values["ABC".index(pull.arm), study.draw(pull)])
-
-
-def test_an_ask_that_hands_out_nothing_decides_nothing():
-    study = Study(["A", "B"], contamination=None, max_pulls=40)
-    pulls = study.ask(40)
-    for i, pull in enumerate(pulls[:-1]):
-        study.tell(pull, 100.0 * (pull.arm == "A") + i)
-        assert study.ask(3) == []
-    assert not study.done
-    assert Study.from_dict(study.to_dict()).to_dict() == study.to_dict()
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_an_ask_for_a_round_that_the_budget_does_not_hold_decides_nothing(seed):
     """No event tells of such an ask, so that a study which learned by it could not be verified by its log."""

@@ -302,18 +302,3 @@ def test_a_study_of_ones_own_policy_needs_it():
     with pytest.raises(InvalidArgument, match="give policy="):
         verify(study.result)
     assert verify(study.result, policy=Mine())
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_data_that_end_leave_tapes_that_tell_all(seed):
-    """A pull that finds no more data is released; the decision is as if it had never been asked for."""
-    rng = np.random.default_rng(seed)
-    study = Study(["A", "B", "C"], seed=seed)
-    for _ in range(int(rng.integers(1, 120))):
-        for pull in study.ask(1):
-            study.tell(pull, rng.normal(pull.arm == "A"))
-    for pull in study.ask(1):
-        study.release(pull)
-    study.stop()
-    assert not study.result.certificate.origin.overlapping
-    assert verify(study.result)

@@ -250,7 +250,7 @@ class Study:
 
     def tell_arrays(self, readings: Mapping[str, ArrayLike]) -> None:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
-        log, checked = self.log, list[Reading]()
+        log, checked = self.log, list[tuple[int, float]]()
         for arm, values in readings.items():
             if arm not in log.names:
                 msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
@@ -259,12 +259,14 @@ class Study:
             if numbers.size > tickets.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
                 raise ProtocolError(msg, "readings", arm)
-            for ticket, number in zip(tickets.tolist(), numbers.tolist(), strict=False):
+            pairs = list(zip(tickets.tolist(), numbers.tolist(), strict=False))
+            for ticket, number in pairs if self.problem.score_range else ():
                 self.problem.check_score(number, arm, log.draws[ticket])
-                checked.append(Reading(ticket, arm, number))
-        log.write(checked)
-        for reading in checked:
-            log.record(reading.ticket, reading.value)
+            checked += pairs
+        if log.append is not None:
+            log.write([Reading(ticket, log.name(ticket), number) for ticket, number in checked])
+        for ticket, number in checked:
+            log.record(ticket, number)
         if log.out == 0 and not self._batch:
             self._decide()
 
