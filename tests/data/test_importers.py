@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -39,22 +38,14 @@ GOOGLE = {
 }
 
 
-class Found(NamedTuple):
-    """What an analysis says about its data."""
-
-    tapes: dict
-    units: object
-    ordered: bool
-    timed: bool
-
-
-def collect(source, **options):
-    found = ta.analyze(source, **options)
-    ordered = found.certificate.origin.options["ordered"]
-    return Found(found.readings, found.units, ordered, found.problem.goal == "min")
-
-
 RAW = "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count\n"
+
+
+def collect(source):
+    """Return what an analysis says about an export, whose readings are in order of pull and better if less."""
+    found = ta.analyze(source)
+    assert (found.certificate.origin.options["ordered"], found.problem.goal) == (True, "min")
+    return found
 
 
 def written(path, data):
@@ -77,8 +68,8 @@ def benchmarked(folder, *options):
 def test_pytest_benchmark_itself(tmp_path):
     benchmarked(tmp_path, "--benchmark-json=all.json", "--benchmark-save=x", "--benchmark-storage=kept")
     found = collect(tmp_path / "all.json")
-    assert {name: tape.size for name, tape in found.tapes.items()} == {"test_sum[3]": 40, "test_sum[3000]": 40}
-    assert (found.ordered, found.timed, found.units.name) == (True, True, "round of one process")
+    assert {name: tape.size for name, tape in found.readings.items()} == {"test_sum[3]": 40, "test_sum[3000]": 40}
+    assert found.units.name == "round of one process"
     [saved] = (tmp_path / "kept").rglob("*_x.json")  # without --benchmark-save-data: statistics only
     with pytest.raises(InvalidArgument, match="no single readings; add --benchmark-save-data"):
         collect(saved)
@@ -92,8 +83,8 @@ def test_pyperf_itself(tmp_path):
         capture_output=True,
     )
     found = collect(tmp_path / "p.json")
-    [tape] = found.tapes.values()
-    assert (tape.size, found.timed, found.units.name) == (3, True, "process")
+    [tape] = found.readings.values()
+    assert (tape.size, found.units.name) == (3, "process")
 
 
 @pytest.mark.skipif(shutil.which("hyperfine") is None, reason="hyperfine is not installed")
@@ -101,38 +92,37 @@ def test_hyperfine_itself(tmp_path):
     words = ["hyperfine", "-N", "-r3", "--export-json", "h.json", "true", "sleep 0.01"]
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
     found = collect(tmp_path / "h.json")
-    assert {name: tape.size for name, tape in found.tapes.items()} == {"true": 3, "sleep 0.01": 3}
-    assert (found.ordered, found.timed) == (True, True)
+    assert {name: tape.size for name, tape in found.readings.items()} == {"true": 3, "sleep 0.01": 3}
 
 
 def test_repetitions_of_google_benchmark_in_order_and_in_seconds(tmp_path):
     found = collect(written(tmp_path / "g.json", GOOGLE))
-    assert list(found.tapes) == ["BM_copy/8", "BM_copy/64"]
-    np.testing.assert_allclose(found.tapes["BM_copy/8"], [12.5e-9, 12.0e-9])
-    np.testing.assert_allclose(found.tapes["BM_copy/64"], [1.5e-6, 2.5e-6])
-    assert (found.ordered, found.timed, found.units.name) == (True, True, "repetition of one process")
+    assert list(found.readings) == ["BM_copy/8", "BM_copy/64"]
+    np.testing.assert_allclose(found.readings["BM_copy/8"], [12.5e-9, 12.0e-9])
+    np.testing.assert_allclose(found.readings["BM_copy/64"], [1.5e-6, 2.5e-6])
+    assert found.units.name == "repetition of one process"
 
     failed = {**GOOGLE["benchmarks"][0], "error_occurred": True, "error_message": "no"}
     found = collect(written(tmp_path / "g.json", {"benchmarks": [failed, *GOOGLE["benchmarks"][1:]]}))
-    assert np.isnan(found.tapes["BM_copy/8"]).tolist() == [False, True]
+    assert np.isnan(found.readings["BM_copy/8"]).tolist() == [False, True]
 
 
 def test_samples_of_criterion_in_all_its_files(tmp_path):
     rows = "Fib,Loop,,,,915000,ns,100\nFib,Loop,,,,2,ms,200\n"
     table = collect(written(tmp_path / "raw.csv", RAW + rows + RAW + "Fib,Call,20,,,16000,ns,20\n"))
-    np.testing.assert_allclose(table.tapes["Fib/Loop"], [9.15e-6, 1e-5])
-    np.testing.assert_allclose(table.tapes["Fib/Call/20"], [8e-7])
+    np.testing.assert_allclose(table.readings["Fib/Loop"], [9.15e-6, 1e-5])
+    np.testing.assert_allclose(table.readings["Fib/Call/20"], [8e-7])
     old = written(tmp_path / "old.csv", "group,function,value,sample_time_nanos,iteration_count\nFib,,,900,10\n")
-    np.testing.assert_allclose(collect(old).tapes["Fib"], [9e-8])
+    np.testing.assert_allclose(collect(old).readings["Fib"], [9e-8])
     place = tmp_path / "target" / "fib" / "20" / "new"
     place.mkdir(parents=True)
     sample = {"sampling_mode": "Linear", "iters": [10.0, 20.0], "times": [1000.0, 1500.0]}
     file = written(place / "sample.json", sample)
-    assert list(collect(file).tapes) == ["20"]
+    assert list(collect(file).readings) == ["20"]
     folder = collect(tmp_path / "target")
-    np.testing.assert_allclose(folder.tapes["fib/20"], [1e-7, 7.5e-8])
+    np.testing.assert_allclose(folder.readings["fib/20"], [1e-7, 7.5e-8])
     for found in (table, folder, collect(file)):
-        assert (found.ordered, found.timed, found.units.name) == (True, True, "sample of one process")
+        assert found.units.name == "sample of one process"
 
 
 def test_the_command_line_knows_the_goal_of_an_export_but_the_user_knows_better(tmp_path):
