@@ -188,7 +188,7 @@ def _analyze(
     """
     while True:
         notes = None if data.counter is None else _Notes(set(), set())
-        found = _judge(problem, data, design, asked, known_alarms=doubts, notes=notes)
+        found = _judge(problem, data, design, asked, doubts, notes)
         if data.counter is None or notes is None or not data.counter.refine(*notes):
             return found
 
@@ -203,7 +203,7 @@ class _Notes(NamedTuple):
 
 
 def repeat_analysis(
-    certificate: Certificate, collected: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
+    certificate: Certificate, data: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
     """Return the analysis that a certificate is from, made again from the readings.
 
@@ -221,11 +221,11 @@ def repeat_analysis(
     ordered = options.pop("ordered")
     asked = _Asked(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
-    _tapes(collected)
-    if ordered and collected.counts is not None:
+    _tapes(data)
+    if ordered and data.counts is not None:
         msg = "a table of counts does not say in what order readings were taken, but ordered is true"
         raise InvalidArgument(msg)
-    known = collected._replace(ordered=collected.ordered or ordered, units=collected.units or units)
+    known = data._replace(ordered=data.ordered or ordered, units=data.units or units)
     return _analyze(certificate.problem, known, certificate.design, asked, doubts)
 
 
@@ -235,11 +235,11 @@ def _check_design(design: str, *, dependent_arms: bool) -> None:
         raise OutOfReach(msg)
 
 
-def _tapes(collected: Dataset, notes: set[int] | None = None) -> dict[str, Floats | Counted]:
+def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | Counted]:
     """Return what stands for the readings of each arm, which are at least one."""
-    tapes: dict[str, Floats | Counted] = dict(collected.tapes)
-    if collected.counts is not None:
-        tapes = dict(sorted(collected.counts.arms(notes).items()))  # shards come in any order
+    tapes: dict[str, Floats | Counted] = dict(data.tapes)
+    if data.counts is not None:
+        tapes = dict(sorted(data.counts.arms(notes).items()))  # shards come in any order
     check_arms(tapes)
     for name, tape in tapes.items():
         if not tape.size:
@@ -299,16 +299,10 @@ class _Asked(NamedTuple):
         return self
 
 
-def _judge(
-    problem: Problem,
-    collected: Dataset,
-    design: Design,
-    asked: _Asked,
-    *,
-    known_alarms: Sequence[Alarm] = (),
-    notes: _Notes | None = None,
+def _judge(  # noqa: PLR0917 - all of a question
+    problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm], notes: _Notes | None
 ) -> Analysis:
-    tapes = _tapes(collected, None if notes is None else notes.needed)
+    tapes = _tapes(data, None if notes is None else notes.needed)
     samples, find_digest = _sort_samples(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
@@ -316,17 +310,13 @@ def _judge(
     accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if j != i}
     claims = _rejections(judge, ranking, known)
-    noticed, alone = _dependence(problem, collected), len(problem.arms) == 1  # of one arm it is only noted
-    doubts = (
-        *known_alarms,
-        *alarms.clusters(collected.suspects),
-        *(() if alone else noticed),
-        *alarms.doubts(judge),
-    )
+    noticed, alone = _dependence(problem, data), len(problem.arms) == 1  # of one arm it is only noted
+    clusters = alarms.clusters(data.suspects)
+    doubts = (*given, *clusters, *(() if alone else noticed), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms, design) if doubts else _verdict(judge, claims)
     if asked.control is not None and not doubts:
         verdict = replace(verdict, control=control_claims(judge, asked.control, asked.method))
-    origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
+    origin = Origin("analyze", {**asked._asdict(), "ordered": data.ordered})
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
     if notes is not None:
         for i in range(len(problem.arms)):
@@ -335,8 +325,8 @@ def _judge(
     seen = noticed if alone else ()
     result = certify(problem, tapes, verdict, samples=judge.samples, mark="", noticed=seen, origin=origin)
     result = replace(result, certificate=replace(result.certificate, digest=find_digest()))
-    if collected.ordered:
-        result = check_support(result, collected.tapes)
+    if data.ordered:
+        result = check_support(result, data.tapes)
     doubtful = result.status is Status.DOUBTFUL
     judge = _note_in(judge, None)  # what is left are estimates
     if tiers is not None:
@@ -344,10 +334,10 @@ def _judge(
     excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
-    wide = {} if doubtful else _coarse(result, collected.counts)
+    wide = {} if doubtful else _coarse(result, data.counts)
     needed = {} if doubtful or wide else _forecast_need(judge, result)
     return Analysis.around(
-        replace(result, readings=collected.tapes or None),
+        replace(result, readings=data.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded=excluded,
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
@@ -356,11 +346,11 @@ def _judge(
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
         coarse=wide,
-        units=collected.units,
+        units=data.units,
         tiers=tiers,
-        made=None if collected.counts is None else collected.counts.made,
-        counts=collected.counts,
-        about_data=collected.notes,
+        made=None if data.counts is None else data.counts.made,
+        counts=data.counts,
+        about_data=data.notes,
     )
 
 
@@ -369,11 +359,11 @@ def _note_in(judge: Judge, notes: set[int] | None) -> Judge:
     return judge.after(tuple(sample.note_in(notes) for sample in judge.samples))
 
 
-def _dependence(problem: Problem, collected: Dataset) -> tuple[Alarm, ...]:
+def _dependence(problem: Problem, data: Dataset) -> tuple[Alarm, ...]:
     """Return which arms' rows depend on when they were taken, where that is known (evidence T12)."""
-    if collected.counts is not None or not collected.ordered:
+    if data.counts is not None or not data.ordered:
         return ()
-    return alarms.dependence(problem, [Serial(i).extend(tape) for i, tape in enumerate(collected.tapes.values())])
+    return alarms.dependence(problem, [Serial(i).extend(tape) for i, tape in enumerate(data.tapes.values())])
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:

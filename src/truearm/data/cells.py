@@ -72,7 +72,7 @@ class Form(NamedTuple):
         return form
 
     @property
-    def given(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Any]:
         """The fields that differ from their defaults and say how text is written."""
         defaults = {**self._field_defaults, "unreadable": self.unreadable}
         return {name: value for name, value in self._asdict().items() if value != defaults[name]}

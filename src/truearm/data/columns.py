@@ -49,7 +49,7 @@ class Columns(NamedTuple):
         return "unit" if self.round is None else "round"
 
     @property
-    def named(self) -> dict[str, str]:
+    def by_argument(self) -> dict[str, str]:
         """The named columns by argument; "rows" as an order or a round is not a column."""
         rows = ("order", "round")
         return {
@@ -76,11 +76,11 @@ class Columns(NamedTuple):
         refuse(self.round == "rows" and self.arm is not None, msg, "round", self.round)
         msg = f"order={self.order!r} needs a long table; name its columns too: arm='...', value='...'"
         refuse(self.arm is None and self.order not in (None, "rows"), msg, "order", self.order)
-        for (name, column), (other, same) in combinations(self.named.items(), 2):
+        for (name, column), (other, same) in combinations(self.by_argument.items(), 2):
             part = {"arm": "the arms", "value": "the readings"}.get(name, f"the {name}")
             is_twice = column == same and {name, other} != {"unit", "order"}
             refuse(is_twice, f"{other}={column!r} is the column of {part}; name another one", other, column)
-        for name, column in self.named.items():
+        for name, column in self.by_argument.items():
             if column not in columns:
                 near = [one for one in columns if one.casefold() == column.casefold()]
                 near = near or get_close_matches(column, columns, 1)
@@ -94,7 +94,7 @@ class Columns(NamedTuple):
         """Return the columns that are named like a unit, if no unit is declared."""
         if self.group is not None or self.arm is None:
             return []
-        return [name for name in columns if name not in self.named.values() and looks_like_unit(name)]
+        return [name for name in columns if name not in self.by_argument.values() and looks_like_unit(name)]
 
 
 NO_COLUMNS = Columns()

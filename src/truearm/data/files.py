@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from truearm.data import engines, importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
@@ -193,20 +193,13 @@ def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *,
     connection.execute("SET enable_progress_bar = false")  # it would be printed among the answer
     connection.execute("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
     with explain_errors(repr(files[0].name) if len(files) == 1 else "one of the files"):
-        keys = _hive_keys(files)
-        options = f"hive_partitioning = {bool(keys)}".lower()
-        if keys:
-            options += f", hive_types = {{{', '.join(f'{literal(key)}: VARCHAR' for key in keys)}}}"
-        if kind == "parquet":
-            source, names = _parquet(connection, files, columns, options)
-        elif kind == "jsonl":
-            source, names = _json_lines(connection, files, columns, options)
-        else:
-            source, names = _separated(connection, files, kind, columns, form, options)
+        reader, keys = _Reader(connection, files, kind, columns, form), _hive_keys(files)
+        read = {"parquet": reader.parquet, "jsonl": reader.json_lines}.get(kind, reader.csv_lines)
+        source, names = read()
         for key in set(keys).intersection(names):
             msg = f"both the folders and the files name a column {key!r}; rename the folders, or move the files"
             raise InvalidArgument(msg, "file")
-        wanted: Collection[str] = columns.named.values()
+        wanted: Collection[str] = columns.by_argument.values()
         if has_query or columns.arm is None:
             wanted = [*names, *(key for key in keys if has_query or key == columns.group)]
         names += keys
@@ -235,26 +228,6 @@ def _hive_keys(files: Sequence[Path]) -> list[str]:
     return list(keys.pop()) if len(keys) == 1 and len(files) > 1 else []
 
 
-def _parquet(connection: Any, files: Sequence[Path], columns: Columns, options: str) -> tuple[str, list[str]]:  # noqa: ANN401
-    wanted = columns.named.values()
-    schema = "SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema"
-    known: dict[str, list[str]] = {}
-    inner: dict[str, int] = {}
-    for file, name, children in connection.execute(f"{schema}({addresses(files)})").fetchall():
-        if file not in known:  # the root of the schema
-            known[file], inner[file] = [], 0
-        elif inner[file]:  # a column is followed by those inside it
-            inner[file] += children - 1
-        else:
-            known[file].append(name)
-            inner[file] = children
-    for names in known.values():
-        check_distinct(names, wanted if columns.arm else None)
-    _check_alike(known, wanted)
-    names = list(dict.fromkeys(name for names in known.values() for name in names))
-    return f"FROM read_parquet({addresses(files)}, union_by_name = {len(files) > 1}, {options})", names
-
-
 def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) -> None:
     """Raise if some files lack a column that others have: its cells would be missing."""
     for column in wanted:
@@ -264,87 +237,110 @@ def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) ->
             raise InvalidArgument(f"{msg} that fits tables of one kind, such as 'logs/*.csv'", "file")
 
 
-def _json_lines(connection: Any, files: Sequence[Path], columns: Columns, options: str) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return a query over JSON lines, every cell as text, and the names of the columns."""
-    lines = f"read_json_objects({addresses(files)}, format = 'newline_delimited', {_packing(files)}, {options})"
-    first = connection.execute(f"SELECT json_keys(json) FROM {lines} LIMIT 1").fetchall()
-    others = connection.execute(
-        f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {lines} ORDER BY key"
-    ).fetchall()
-    names = list(dict.fromkeys([*(key for (keys,) in first for key in keys), *(key for (key,) in others)]))
-    check_case(names, columns.named.values() if columns.arm else names)
-    cells = []
-    for name in names:
-        path = literal('$."' + name.replace('"', '\\"') + '"')
-        cell = f"json_extract_string(json, {path})"
-        if name in (columns.arm, columns.group):  # DuckDB drops the trailing zero of 1.10
-            error = literal(_DECIMALS.format(name))
-            cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({error}) ELSE {cell} END"
-        cells.append(f"{cell} AS {quote(name)}")
-    return f"SELECT {', '.join([*cells, *(quote(key) for key in _hive_keys(files))])} FROM {lines}", names
-
-
 def _packing(files: Sequence[Path]) -> str:
     kinds = {_PACKED.get(file.suffix.lower(), "uncompressed") for file in files}
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
 
-def _separated(  # noqa: PLR0917
-    connection: Any,  # noqa: ANN401
-    files: Sequence[Path],
-    kind: str,
-    columns: Columns,
-    form: Form,
-    options: str,
-) -> tuple[str, list[str]]:
-    """Return a query over CSV and TSV files, every cell as text, and the names of the columns."""
-    filled = [file for file in files if file.stat().st_size or len(files) == 1]
-    headers = [(_header(connection, file, kind, columns, form), file) for file in filled]
-    alike = [(header, [file for _, file in group]) for header, group in groupby(headers, key=itemgetter(0))]
-    keys, parts = _hive_keys(files), []
-    wanted = columns.named.values()
-    _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike}, wanted)
-    for (sep, above, names), group in alike:
-        check_distinct(filter(None, names), wanted if columns.arm else None)
-        labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
-        labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
-        types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
-        how = f"auto_detect = false, header = false, skip = {above + 1}, delim = {literal(sep)}, quote = '\"'"
-        how += f", escape = '\"', comment = '', nullstr = '', {_packing(group)}, {options}"
-        chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
-        parts.append(f"SELECT {chosen} FROM read_csv({addresses(group)}, columns = {{{types}}}, {how})")
-    found = list(dict.fromkeys(name for (_, _, names), _ in alike for name in names if name))
-    msg = f"{files[0].name!r} holds one line for each command, and no single times; export them with "
-    refuse(set(found) >= _SUMMARY, f"{msg}--export-json FILE", "file")
-    return " UNION ALL BY NAME ".join(parts), found
+class _Reader(NamedTuple):
+    """Files of one kind, which methods turn into a query and the names of its columns."""
 
+    connection: Any
+    files: Sequence[Path]
+    kind: str
+    columns: Columns
+    form: Form
 
-def _header(
-    connection: Any,  # noqa: ANN401
-    file: Path,
-    kind: str,
-    columns: Columns,
-    form: Form,
-) -> tuple[str, int, tuple[str, ...]]:
-    """Return what separates the cells of a file, how many lines are above its header, and the names in it."""
-    options = f"hive_partitioning = false, {_packing([file])}"
-    lines = f"read_csv({addresses([file])}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
-    lines += f"delim = '\x01', quote = '', escape = '', comment = '', strict_mode = false, {options})"
-    with explain_errors(repr(file.name)):
-        head = [line or "" for (line,) in connection.execute(f"FROM {lines} LIMIT {_HEAD_LINES}").fetchall()]
-    sep = form.sep or ("\t" if kind == "tsv" or ".tsv" in file.suffixes else None)
-    for above, line in enumerate(head):
-        said = re.fullmatch(r'"?sep=(.)"?', line.strip("\r\n\ufeff"))
-        if said and not above:
-            sep = sep or said[1]
-            continue
-        bare = re.sub(r'"[^"]*"', "", line)
-        mark = sep or max(_SEPARATORS, key=bare.count)
-        names = tuple(cell.strip(" \t\r\n\ufeff") for cell in next(csv.reader([line], delimiter=mark), []))
-        if line.strip() and (not line.startswith("#") or set(columns.named.values()) & set(names)):
-            _check_header(names, file, columns)
-            return mark, above, names
-    raise InvalidArgument(NO_ROWS, "file")
+    @property
+    def options(self) -> str:
+        """How columns that folders name are read: as text."""
+        types = ", ".join(f"{literal(key)}: VARCHAR" for key in _hive_keys(self.files))
+        return f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        rows: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
+        return rows
+
+    def parquet(self) -> tuple[str, list[str]]:
+        """Return a query over Parquet files, and the names of the columns."""
+        wanted, paths = self.columns.by_argument.values(), addresses(self.files)
+        known: dict[str, list[str]] = {}
+        inner: dict[str, int] = {}
+        schema = f"SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema({paths})"
+        for file, name, children in self.fetch(schema):
+            if file not in known:  # the root of the schema
+                known[file], inner[file] = [], 0
+            elif inner[file]:  # a column is followed by those inside it
+                inner[file] += children - 1
+            else:
+                known[file].append(name)
+                inner[file] = children
+        for names in known.values():
+            check_distinct(names, wanted if self.columns.arm else None)
+        _check_alike(known, wanted)
+        names = list(dict.fromkeys(name for names in known.values() for name in names))
+        return f"FROM read_parquet({paths}, union_by_name = {len(self.files) > 1}, {self.options})", names
+
+    def json_lines(self) -> tuple[str, list[str]]:
+        """Return a query over JSON lines, every cell as text, and the names of the columns."""
+        how = f"format = 'newline_delimited', {_packing(self.files)}, {self.options}"
+        lines = f"read_json_objects({addresses(self.files)}, {how})"
+        first = self.fetch(f"SELECT unnest(json_keys(json)) FROM (FROM {lines} LIMIT 1)")
+        others = self.fetch(f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {lines} ORDER BY key")
+        names = list(dict.fromkeys(key for (key,) in [*first, *others]))
+        check_case(names, self.columns.by_argument.values() if self.columns.arm else names)
+        cells = [quote(key) for key in _hive_keys(self.files)]
+        for name in names:
+            path = literal('$."' + name.replace('"', '\\"') + '"')
+            cell = f"json_extract_string(json, {path})"
+            if name in (self.columns.arm, self.columns.group):  # DuckDB drops the trailing zero of 1.10
+                error = literal(_DECIMALS.format(name))
+                cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({error}) ELSE {cell} END"
+            cells.append(f"{cell} AS {quote(name)}")
+        return f"SELECT {', '.join(cells)} FROM {lines}", names
+
+    def csv_lines(self) -> tuple[str, list[str]]:
+        """Return a query over CSV and TSV files, every cell as text, and the names of the columns."""
+        filled = [file for file in self.files if file.stat().st_size or len(self.files) == 1]
+        headers = [(self.header(file), file) for file in filled]
+        alike = [(header, [file for _, file in group]) for header, group in groupby(headers, key=itemgetter(0))]
+        keys, wanted, parts = _hive_keys(self.files), self.columns.by_argument.values(), []
+        _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike}, wanted)
+        for (sep, above, names), group in alike:
+            check_distinct(filter(None, names), wanted if self.columns.arm else None)
+            labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
+            labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
+            types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
+            how = f"auto_detect = false, header = false, skip = {above + 1}, delim = {literal(sep)}, quote = '\"'"
+            how += f", escape = '\"', comment = '', nullstr = '', {_packing(group)}, {self.options}"
+            chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
+            parts.append(f"SELECT {chosen} FROM read_csv({addresses(group)}, columns = {{{types}}}, {how})")
+        found = list(dict.fromkeys(name for (_, _, names), _ in alike for name in names if name))
+        msg = f"{self.files[0].name!r} holds one line for each command, and no single times; export them with "
+        refuse(set(found) >= _SUMMARY, f"{msg}--export-json FILE", "file")
+        return " UNION ALL BY NAME ".join(parts), found
+
+    def header(self, file: Path) -> tuple[str, int, tuple[str, ...]]:
+        """Return what separates the cells of a file, how many lines are above its header, and the names in it."""
+        how = "columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, delim = '\x01', quote = '', "
+        how += f"escape = '', comment = '', strict_mode = false, hive_partitioning = false, {_packing([file])}"
+        with explain_errors(repr(file.name)):
+            lines = self.fetch(f"FROM read_csv({addresses([file])}, {how}) LIMIT {_HEAD_LINES}")
+        sep = self.form.sep or ("\t" if self.kind == "tsv" or ".tsv" in file.suffixes else None)
+        for above, (cell,) in enumerate(lines):
+            line = cell or ""
+            said = re.fullmatch(r'"?sep=(.)"?', line.strip("\r\n\ufeff"))
+            if said and not above:
+                sep = sep or said[1]
+                continue
+            bare = re.sub(r'"[^"]*"', "", line)
+            mark = sep or max(_SEPARATORS, key=bare.count)
+            names = tuple(cell.strip(" \t\r\n\ufeff") for cell in next(csv.reader([line], delimiter=mark), []))
+            if line.strip() and (not line.startswith("#") or set(self.columns.by_argument.values()) & set(names)):
+                _check_header(names, file, self.columns)
+                return mark, above, names
+        raise InvalidArgument(NO_ROWS, "file")
 
 
 def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
@@ -399,7 +395,7 @@ def _read_sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
         raise InvalidArgument(msg, "file") from None
     names, *cells = rows or [[]]
     named = {i: str(name).strip() for i, name in enumerate(names) if str(name).strip()}
-    check_distinct(named.values(), columns.named.values() if columns.arm else None)
+    check_distinct(named.values(), columns.by_argument.values() if columns.arm else None)
     filled = [row for row in cells if any(cell != "" for cell in row)]
     refuse(not filled, NO_ROWS, "file")
 

@@ -26,6 +26,7 @@ from truearm.data.columns import Columns, Dataset, Floats, check_distinct
 from truearm.errors import InvalidArgument, TruearmError, first_line
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Reduction, Units, by_unit
+from truearm.problem import refuse
 
 Runs = Iterator[tuple[str, list[float] | None]]
 """The name of a benchmark and the readings of one unit of it; None if there are only statistics."""
@@ -191,11 +192,9 @@ def _read_inspect(data: Mapping[str, Any]) -> _Scored:
 def _compare_scores(files: Sequence[Path], found: Sequence[_Scored], metric: str | None) -> Dataset:
     """Return one arm per file, its scores by item; different tasks are never rivals."""
     tasks = sorted({one.task for one in found})
-    if len(tasks) > 1:
-        msg = f"the files are of different tasks, which are not compared: {', '.join(tasks):.200}; choose one"
-        raise InvalidArgument(msg, "file")
-    if len(found) == 1:
-        raise InvalidArgument(f"{files[0].name!r} is of one model; give a file of each model", "file")
+    msg = f"the files are of different tasks, which are not compared: {', '.join(tasks):.200}; choose one"
+    refuse(len(tasks) > 1, msg, "file")
+    refuse(len(found) == 1, f"{files[0].name!r} is of one model; give a file of each model", "file")
     shared = [name for name in found[0].scores if all(one.scores.get(name) for one in found)]
     chosen = shared if metric is None else [name for name in shared if name == metric]
     if len(chosen) != 1:
@@ -225,13 +224,11 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         raise InvalidArgument(msg, "file")
     for argument in ("unit", "order", "round"):
         column = getattr(columns, argument)
-        if column not in (None, "rows"):
-            msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
-            raise InvalidArgument(msg, argument, column)
+        msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
+        refuse(column not in (None, "rows"), msg, argument, column)
     scored = [one for one in known if isinstance(one, _Scored)]
     timed = [one for one in known if isinstance(one, Dataset)]
-    if scored and timed:
-        raise InvalidArgument("some files are scores and others are times; give files of one kind", "file")
+    refuse(scored and timed, "some files are scores and others are times; give files of one kind", "file")
     if scored:
         return _compare_scores(files, scored, columns.value)
     data = timed[0] if len(timed) == 1 else _compare(files, timed, columns.value)
@@ -243,15 +240,13 @@ def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | N
     shared = [name for name in known[0].tapes if all(name in data.tapes for data in known)]
     if benchmark is not None:
         shared = [name for name in shared if name == benchmark]
-    if len(shared) > 1:
-        names = ", ".join(map(repr, shared))
-        msg = f"the files have {len(shared)} benchmarks in common; choose one with value=: {names:.300}"
-        raise InvalidArgument(msg, "value")
+    names = ", ".join(map(repr, shared))
+    msg = f"the files have {len(shared)} benchmarks in common; choose one with value=: {names:.300}"
+    refuse(len(shared) > 1, msg, "value")
     commands = benchmark is None and all(len(data.tapes) == 1 and data.units is None for data in known)
-    if not shared and not commands:  # single commands differ by what they run
-        names = ", ".join(repr(name) for data in known for name in data.tapes)
-        msg = f"no benchmark is in all files, and different ones are not compared; they have {names:.300}"
-        raise InvalidArgument(msg, "value", benchmark)
+    names = ", ".join(repr(name) for data in known for name in data.tapes)
+    msg = f"no benchmark is in all files, and different ones are not compared; they have {names:.300}"
+    refuse(not shared and not commands, msg, "value", benchmark)  # single commands differ by what they run
     parts = {
         label: (data, shared[0] if shared else next(iter(data.tapes)))
         for label, data in zip(_labels(files), known, strict=True)

@@ -75,7 +75,7 @@ def load(
     if isinstance(source, Dataset):
         if columns.round == "rows":
             return source.align()
-        for name in columns.named:
+        for name in columns.by_argument:
             msg = f"{name} is given, but these readings are loaded already; remove it, or give the table"
             raise InvalidArgument(msg, name)
         return source
@@ -87,7 +87,7 @@ def load(
 
         return load_files(list(map(str, paths)), columns, reduction, form, query)
     refuse(query is not None, "query is for files and databases; remove it for data in memory", "query")
-    for name, value in form.given.items():
+    for name, value in form.changes.items():
         msg = f"{name}={value!r} says how a file is written; remove it for data in memory"
         raise InvalidArgument(msg, name, value)
     return load_frame(source, columns, reduction, form)
@@ -120,7 +120,7 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
         return Relation(table.to_native(), form).load(columns, reduction)
     columns.check_in(names)
     suspected = columns.suspects(names)
-    chosen = table.select(*dict.fromkeys([*columns.named.values(), *suspected])) if columns.arm else table
+    chosen = table.select(*dict.fromkeys([*columns.by_argument.values(), *suspected])) if columns.arm else table
     rows = int(engines.fetch(table.select(n=nw.len()))["n"][0])
     if rows <= engines.MAX_ROWS or columns.arm is None:
         return _collect(chosen, form).load(columns, reduction)
@@ -334,7 +334,7 @@ class Relation(Table):
                 if n > engines.MAX_ROWS or (columns.group is not None and n > REDUCED_ROWS):
                     return self._load_large(columns, reduction, n)
             if self._is_text:  # it is parsed once
-                chosen = [*columns.named.values(), *columns.suspects(self.names)] if columns.arm else ["*"]
+                chosen = [*columns.by_argument.values(), *columns.suspects(self.names)] if columns.arm else ["*"]
                 cells = ", ".join("*" if name == "*" else quote(name) for name in dict.fromkeys(chosen))
                 self._connection.execute(f"DROP TABLE IF EXISTS {_CELLS}")
                 self.native.query(_SOURCE, f"SELECT {cells} FROM {_SOURCE}").create(_CELLS)

@@ -35,7 +35,7 @@ HERE = Made("truearm")
 
 
 class Column(NamedTuple):
-    """One arm's counts, bucket by bucket; where there are none, `lows` is inf and `highs` -inf."""
+    """One arm's counts, bucket by bucket; where a bucket is empty, `lows` is inf and `highs` -inf."""
 
     counts: Ints
     lows: Floats

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_HEAVY = 8  # times its share of the readings, from which on a part is made a zone of its own
+_HEAVY = 8  # times its share of the readings, from which on a part becomes a separate zone
 _DEPTH = 6  # zones inside zones
 _MOST = 24  # zones: an engine asks each reading in which it is
 _SIDE = 8  # next to a zone with most of the readings, there are this many times fewer parts
@@ -86,7 +86,7 @@ class Ruler(NamedTuple):
 def zones_between(low: float, high: float, parts: int) -> list[Zone]:
     """Return zones from one reading up to another; several where one width would overflow."""
     end = math.nextafter(high, math.inf)
-    if end == math.inf:  # nothing finite is beyond the largest number: it has a zone of its own
+    if end == math.inf:  # nothing finite is beyond the largest number: it has a separate zone
         below = zones_between(low, math.nextafter(high, 0.0), parts) if low < high else []
         return [*below, Zone(high, end, 1)]
     if end - low == math.inf:
