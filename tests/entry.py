@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,27 @@ def truearm(*words, env=None, cwd=".", **more):
     with contextlib.chdir(cwd):
         found = CliRunner().invoke(main, list(map(str, words)), env=env, catch_exceptions=False, **more)
     return Ended(found.exit_code, found.stdout, found.stderr)
+
+
+def git(folder, *words):
+    """Run git in a folder as some author, and return what it printed."""
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]
+    return subprocess.run(
+        ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit(folder, name, **files):
+    """Write files, commit everything and tag it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q", "-b", "main")
+    for file, text in files.items():
+        (folder / file).write_text(text)
+        (folder / file).chmod(0o755)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", name)
+    git(folder, "tag", "-f", name)
 
 
 def received(terminal):

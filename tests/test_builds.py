@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import truearm as ta
-from entry import TRUEARM, truearm
+from entry import TRUEARM, commit, git, truearm
 from truearm.commands.measure import median_run
 from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
@@ -21,25 +21,12 @@ PAGE = (Path(__file__).parent.parent / "docs" / "revisions.md").read_text(encodi
 SEEDED = "echo {seed} > made && test {seed} = $TRUEARM_SEED"
 
 
-def git(folder, *words):
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """Return a repository: all versions cost 200, the working tree costs 100 and has a new file."""
     folder = tmp_path_factory.mktemp("builds") / "project"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "cost").write_text("200\n")
-    (folder / ".gitignore").write_text("made\nbuilt\n")
     for tag in ("v1", "v2", "v3", "v4"):
-        (folder / "version").write_text(tag)
-        git(folder, "add", "-A")
-        git(folder, "commit", "-qm", tag)
-        git(folder, "tag", tag)
+        commit(folder, tag, **{"cost": "200\n", ".gitignore": "made\nbuilt\n", "version": tag})
     (folder / "cost").write_text("100\n")
     (folder / "new").write_text("0\n")
     return folder
@@ -48,10 +35,6 @@ def project(tmp_path_factory):
 def race(folder, *words, metric=("--metric", "stdout", "--goal", "min")):
     env = {"XDG_CACHE_HOME": str(folder.parent / "cache")}
     return truearm("race", *metric, *words, cwd=folder, env=env)
-
-
-def told(done):
-    return " ".join(done.stderr.split())
 
 
 def test_every_round_has_a_new_build_of_each_revision_and_runs_builds_in_turn(project, tmp_path):
@@ -127,7 +110,9 @@ def test_a_build_that_ignores_its_seed_ends_the_race(project):
     words = ("--rev", "v1", "--rev", "v2", "--builds", "12", "--build", "echo {seed} | wc -l > made")
     done = race(project, *words, "--", "cat cost")
     assert done.returncode == 2
-    assert re.search("made the same files of 'v[12]' with 4 seeds: the build ignores {seed};", told(done))
+    assert re.search(
+        "made the same files of 'v[12]' with 4 seeds: the build ignores {seed};", " ".join(done.stderr.split())
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +131,7 @@ def test_a_build_that_ignores_its_seed_ends_the_race(project):
 def test_what_cannot_be_built_is_refused_before_anything_is(project, words, says):
     done = race(project, "--rev", "v1", "--build", SEEDED, *words, "--", "cat cost")
     assert done.returncode == 2
-    assert says in told(done)
+    assert says in " ".join(done.stderr.split())
     assert not [*(project.parent / "cache").rglob("made")]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from entry import commit, git
+
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
@@ -20,28 +22,13 @@ SHELL = next(text for kind, text in BLOCKS if kind == "sh")
 NUMBERS = "--metric stdout --goal min"  # what a bench prints instead of what it takes: the same each time
 
 
-def git(folder, *words):
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder, seconds):
-    """Commit a program that takes so long, and prints it."""
-    (folder / "bench.in").write_text(f"#!/bin/sh\nsleep {seconds}\necho {seconds}\n")
-    (folder / "Makefile").write_text("bench: bench.in\n\tcp bench.in bench\n\tchmod +x bench\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", f"takes {seconds}")
-
-
 @pytest.fixture
 def project(tmp_path):
     """A repository whose last commit is far slower than the one before, which is as quick as the first."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
+    folder, makefile = tmp_path / "project", "bench: bench.in\n\tcp bench.in bench\n\tchmod +x bench\n"
     for seconds, name in (("0.010", "first"), ("0.01", "second"), ("0.05", "slow")):
-        commit(folder, seconds)
-        git(folder, "tag", name)
+        program = f"#!/bin/sh\nsleep {seconds}\necho {seconds}\n"
+        commit(folder, name, **{"bench.in": program, "Makefile": makefile})
     return folder
 
 
@@ -120,8 +107,7 @@ def test_a_slower_head_fails_with_summary_annotation_and_artifact(project, runne
 
 def test_a_head_that_always_fails_is_a_warning_and_no_quiet_note(project, runner):
     """Failures that are ignored show nothing, so that the gate gives up; that is no good news."""
-    (project / "bench.in").write_text("#!/bin/sh\nexit 1\n")
-    git(project, "commit", "-qam", "broken")
+    commit(project, "broken", **{"bench.in": "#!/bin/sh\nexit 1\n"})
     done, code, _ = raced(project, runner, options=f"{NUMBERS} -i")
     assert code == 3
     assert re.search(r"^::warning title=Not decided::.*Warning: .*head", done.stdout, re.M)
