@@ -4,6 +4,7 @@ A load is in log scale: a reading is multiplied by its exponential. Arms that ar
 yet an adaptive policy pulls them at different times, so that an arm may look better only for when it was pulled.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -20,12 +21,7 @@ def wander(n: int, rng: np.random.Generator, *, sd: float = 0.15, scale: float =
     keep = math.exp(-1 / scale)
     steps = sd * math.sqrt(1 - keep * keep) * rng.normal(size=n)
     steps[:1] = sd * rng.normal()
-    load = np.empty(n)
-    last = 0.0
-    for i, step in enumerate(steps.tolist()):
-        last = keep * last + step
-        load[i] = last
-    return load
+    return np.array([*itertools.accumulate(steps.tolist(), lambda last, step: keep * last + step)])
 
 
 def walk(n: int, rng: np.random.Generator, *, sd: float = 0.15, scale: float = 100.0) -> Floats:

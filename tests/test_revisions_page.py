@@ -4,22 +4,24 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from entry import TRUEARM
 
 PAGE = (Path(__file__).parent.parent / "docs" / "revisions.md").read_text(encoding="utf-8")
 FIRST, SECOND, BUILDS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def shell(lines, folder, cache):
-    bin_ = cache / "bin"
-    bin_.mkdir(parents=True, exist_ok=True)
-    (bin_ / "truearm").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m truearm "$@"\n')
-    (bin_ / "truearm").chmod(0o755)
     names = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    env = {**os.environ, **names, "PATH": f"{bin_}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(cache)}
+    env = {
+        **os.environ,
+        **names,
+        "PATH": f"{Path(TRUEARM).parent}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(cache),
+    }
     done = subprocess.run(
         ["sh", "-ec", lines], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=True
     )
