@@ -32,7 +32,7 @@ from truearm.claims.certificate import (
 from truearm.claims.result import Arm, Better, Control, Lead, Ratio, Reach, Result, Tiers, Variant
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.comparison import Method, against_control, claim_breakdown, order
+from truearm.evidence.comparison import Method, against_control, order
 from truearm.evidence.intervals import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import EMPTY, Sample
@@ -396,7 +396,8 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
     k, places = len(arms), found.places
 
     def better(i: int, j: int) -> Better:
-        points = claim_breakdown(judge, i, j) if k <= _MAX_CLAIM_BREAKDOWNS else None
+        # k(k-1)/delta for all pairs: extensions D3
+        points = judge.pair_breakdown(i, j, 1 / k) if k <= _MAX_CLAIM_BREAKDOWNS else None
         return Better(arms[i], arms[j], judge.better(i, j).log_value, points)
 
     return Tiers(

@@ -327,8 +327,3 @@ def transitive_closure(better: Relation) -> Relation:
         if (more == known).all():
             return known
         known = more
-
-
-def claim_breakdown(judge: Judge, better: int, worse: int) -> Breakdown:
-    """Return up to which contamination a claim between two arms holds, all claims together (extensions D3)."""
-    return judge.pair_breakdown(better, worse, 1 / len(judge.samples))  # k(k-1)/delta for all pairs

@@ -298,15 +298,9 @@ def deviation(sample: Sample) -> float:
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return np.nan
     center = lower if lower == upper else lower / 2 + upper / 2
-    low, high = (_distance_at(sample, rank, center) for rank in ((n - 1) // 2 + 1, n // 2 + 1))
+    ranks = (n - 1) // 2 + 1, n // 2 + 1
+    low, high = (_largest_distance(sample, rank, Interval(center, center)) for rank in ranks)
     return low if low == high else low / 2 + high / 2
-
-
-def _distance_at(sample: Sample, rank: int, center: float) -> float:
-    """Return the rank-th smallest distance of a sample to a center."""
-    a, b = _runs(sample, rank, Interval(center, center), wide=True)
-    with np.errstate(over="ignore"):
-        return float(np.min(np.maximum(center - a, b - center)))
 
 
 def _least_distance(sample: Sample, rank: int, center: Interval) -> float:
