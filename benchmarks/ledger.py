@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 import truearm as ta
-from truearm.claims.ledger import Settings
+from truearm.claims.gates import Settings
 from truearm.evidence.wins import Score, log_evidence
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ import pytest
 
 import truearm as ta
 from entry import truearm
-from truearm.claims.ledger import weight
+from truearm.claims.gates import weight
 from truearm.ledger import read_ledger
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from truearm.claims.certify import judge_of
-from truearm.claims.ledger import BASE, Account, ErrorRate, Gate, Settings
+from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate, Settings
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
 from truearm.evaluation import evaluate
@@ -54,7 +54,7 @@ class Book:
             msg = f"{name}: the settings of the ledger were changed after they were written; restore a copy"
             raise VerificationError(msg)
         self.settings = Settings(**parse_json(first.notes or ""))
-        self.gates: dict[int, Gate] = {}
+        self.gates: dict[int, LedgerGate] = {}
         self.position, self.digest, self._name, self._accepted = 0, first.digest, name, 0
         self._noted, self.is_noted = noted, self.head.startswith(noted)
 
@@ -84,11 +84,11 @@ class Book:
                 self.position, self.digest = row.position, row.digest
                 self.is_noted = self.is_noted or self.head.startswith(self._noted)
 
-    def open(self, name: str, base: str, details: Mapping[str, Any]) -> Gate:
+    def open(self, name: str, base: str, details: Mapping[str, Any]) -> LedgerGate:
         """Return the next gate."""
         number = len(self.gates) + 1
         level = self.settings.level(number, self._accepted)
-        return Gate(number=number, name=name, level=level, base=base, details=details)
+        return LedgerGate(number=number, name=name, level=level, base=base, details=details)
 
     def _add(self, row: Row) -> bool:
         notes = parse_json(row.notes or "")
@@ -162,7 +162,7 @@ class Ledger:
         self._database.close()
 
     @property
-    def gates(self) -> list[Gate]:
+    def gates(self) -> list[LedgerGate]:
         """All gates in the order in which they opened."""
         self._read()
         return list(self._book.gates.values())
@@ -177,7 +177,7 @@ class Ledger:
         with self._turn:
             self._book.read(self._database)
 
-    def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> Gate:
+    def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> LedgerGate:
         """Open a gate: number it and spend its level, in one transaction."""
         check_text("name", name)
         with self._turn, self._database.write(_NAME) as transaction:
@@ -187,7 +187,7 @@ class Ledger:
             self._append(transaction, [_OPENED, gate.number, name, None, repr(gate.level), notes])
         return gate
 
-    def record(self, gate: Gate, result: Result) -> Gate:
+    def record(self, gate: LedgerGate, result: Result) -> LedgerGate:
         """Close a gate with the result of its measurements."""
         arms = result.problem.arms
         base, candidate = arms.index(gate.base), 1 - arms.index(gate.base)
@@ -226,7 +226,7 @@ class Ledger:
         tolerance: float | str | Tolerance = 0.0,
         max_pulls: int = 1000,
         contamination: float | str | Contamination | None = "blind",
-    ) -> Gate:
+    ) -> LedgerGate:
         """Measure a candidate and a base side by side in rounds and decide whether the candidate is better.
 
         Parameters
@@ -260,7 +260,7 @@ class Ledger:
         contamination: float | Contamination = 0.0,
         on_error: OnError = "missing",
         workers: int | None = None,
-    ) -> Gate:
+    ) -> LedgerGate:
         """Score a candidate and a base on items in random order and decide whether the candidate's mean is higher.
 
         The items are drawn in a new order for each gate; the claim is about their list (extensions B).
@@ -284,7 +284,7 @@ class Ledger:
 
         return self._decide(name, asked, measure)
 
-    def _decide(self, name: str, asked: Mapping[str, Any], measure: Callable[[float], Result]) -> Gate:
+    def _decide(self, name: str, asked: Mapping[str, Any], measure: Callable[[float], Result]) -> LedgerGate:
         """Open a gate, measure at its level and close it; a measurement that failed closes it, too."""
         gate = self.open(name, details=asked)
         try:

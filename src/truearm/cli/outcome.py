@@ -9,8 +9,7 @@ from typing import Any
 from truearm.claims import alarms
 from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Gate, judge_gate
-from truearm.claims.ledger import Gate as LedgerGate
+from truearm.claims.gates import Gate, LedgerGate, judge_gate
 from truearm.claims.result import Result
 from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, exit_code, html_page, lay_out
 from truearm.cli.live import near_words

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from truearm.claims.ledger import Gate, Settings
+from truearm.claims.gates import LedgerGate, Settings
 from truearm.cli import follower
 from truearm.cli.answer import Answer, Screen
 from truearm.cli.asked import Asked
@@ -93,7 +93,7 @@ def ledger_command(file: str, *, json: bool, export_html: str | None) -> None:
         click.echo(screen.arrange(map(screen.wrap, words.ledger(found)), [table]))
 
 
-def open_gate(asked: Asked, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, Gate]:
+def open_gate(asked: Asked, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, LedgerGate]:
     """Open the ledger of a race and its next gate: from here on its level is spent."""
     path = Path(asked.ledger)
     known = read_ledger(path).settings if path.exists() and path.stat().st_size else Settings()

@@ -27,7 +27,7 @@ from truearm.store import Store
 from truearm.study import Study
 
 if TYPE_CHECKING:
-    from truearm.claims.ledger import Gate
+    from truearm.claims.gates import LedgerGate
     from truearm.ledger import Ledger
 
 AnyResult = TypeVar("AnyResult", Result, SuiteResult)
@@ -113,7 +113,7 @@ class Race:
     suite: Suite | None = None
     """The question about all metrics, if a run measures several."""
     ledger: "Ledger | None" = None
-    gate: "Gate | None" = None
+    gate: "LedgerGate | None" = None
     """The gate of the ledger that this race decides."""
 
     @property

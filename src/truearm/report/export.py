@@ -16,7 +16,7 @@ from typing import Any
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.certify import ratios
-from truearm.claims.ledger import Account
+from truearm.claims.gates import Account
 from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
 from truearm.claims.suite import Runs, SuiteResult

@@ -24,8 +24,7 @@ from markupsafe import Markup
 from truearm import __version__
 from truearm.claims.certificate import Bound, Tapes
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Gate
-from truearm.claims.ledger import Account
+from truearm.claims.gates import Account, Gate
 from truearm.claims.result import Analysis, Ratio, Result
 from truearm.claims.suite import Runs, SuiteResult
 from truearm.errors import InvalidArgument

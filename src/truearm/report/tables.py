@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from truearm.claims.certificate import Place, Tapes
-from truearm.claims.ledger import Account
+from truearm.claims.gates import Account
 from truearm.claims.result import Analysis, Arm, Ratio, Result
 from truearm.claims.suite import Compared, SuiteResult
 from truearm.problem import Adversary

@@ -12,9 +12,16 @@ from typing import Any, NamedTuple
 from truearm.claims.alarms import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
-from truearm.claims.ledger import VERDICTS, Account, Verdict
-from truearm.claims.ledger import Gate as LedgerGate
+from truearm.claims.gates import (
+    VERDICTS,
+    Account,
+    Gate,
+    LedgerGate,
+    Verdict,
+    is_hidden,
+    is_meaningless,
+    judge_gate,
+)
 from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
 from truearm.claims.suite import Compared, Standing, SuiteResult
 from truearm.errors import printable
