@@ -43,55 +43,6 @@ def test_standard_input_and_small_is_good(data):
     assert ended.stdout.startswith("B has the lowest median")
 
 
-def test_a_wide_file_from_hyperfine(tmp_path):
-    rng = np.random.default_rng(1)
-    results = [
-        {"command": name, "times": rng.normal(t, 0.01, 100).tolist()} for name, t in (("old", 2), ("new", 1))
-    ]
-    (tmp_path / "h.json").write_text(json.dumps({"results": results}))
-    ended = truearm("analyze", tmp_path / "h.json", "--goal", "min", "--contamination", "10%:malicious")
-    assert ended.returncode == 0
-    assert ended.stdout.startswith("new has the lowest median")
-
-
-def test_a_page_is_written(data, tmp_path):
-    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--export-html", tmp_path / "page.html")
-    assert ended.returncode == 3
-    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--arm", "varient", "--value", "x"], "did you mean 'variant'"),
-        (["--arm", "varient", "--value", "x"], "--arm 'varient' is not a column"),
-        (["--arm", "variant"], "--arm 'variant' needs --value '...' too"),
-        ([], "column 'variant' holds words; name the columns: --arm 'variant' --value 'x'"),
-        (["--export-html", "none/x.html"], "the folder 'none' does not exist; make it first"),
-        (["--arm", "x", "--value", "variant"], "row 1 of column 'variant' must be a number, but got 'A'"),
-        (["--arm", "variant", "--value", "x", "--contamination", "0.7"], "eps must be in [0, 0.5)"),
-    ],
-)
-def test_mistakes_end_with_two_and_a_remedy(data, words, message):
-    ended = truearm("analyze", data, *words)
-    assert ended.returncode == 2
-    assert message in " ".join(ended.stderr.split())
-    assert ended.stdout == ""
-
-
-def test_an_unknown_ending_names_the_option(tmp_path):
-    (tmp_path / "data.txt").write_text("A,B\n1,2\n")
-    ended = truearm("analyze", tmp_path / "data.txt")
-    assert ended.returncode == 2
-    assert "use --kind 'csv' or another of" in " ".join(ended.stderr.split())
-
-
-def test_standard_input_that_is_empty_is_called_so():
-    ended = truearm("analyze", "-", "--arm", "a", "--value", "b", input="")
-    assert ended.returncode == 2
-    assert "standard input is empty" in ended.stderr
-
-
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory):
     """Identical code in 8 processes each of 50 readings, which share what is special about a process."""
@@ -132,29 +83,6 @@ def test_units_with_holes_are_missing(tmp_path):
     assert json.loads(truearm(*words).stdout)["missing"] == {"A": 59, "B": 59}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--arm", "code", "--value", "ms", "--unit", "proces"], "--unit 'proces' is not a column; did you mean"),
-        (["--arm", "code", "--value", "ms", "--order", "process"], "--order 'process' must hold numbers or times"),
-        (["--unit", "process"], "column 'code' holds words; name the columns: --arm 'code' --value"),
-        (["--arm", "process", "--value", "ms", "--unit", "code"], "arm 'A0' has one unit only: its 50 readings"),
-    ],
-)
-def test_mistakes_with_units_end_with_two_and_a_remedy(timed, words, message):
-    ended = truearm("analyze", timed, *words)
-    assert ended.returncode == 2
-    assert message in " ".join(ended.stderr.split())
-
-
-def test_errors_of_everyday_files_speak_of_options(tmp_path):
-    (tmp_path / "a.csv").write_text("site;ms\nA;1.234,5\nB;2\n")
-    columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms")
-    ended = truearm("analyze", *columns)
-    assert ended.returncode == 2
-    assert "use --decimal ',' --thousands '.'" in " ".join(ended.stderr.split())
-
-
 def test_of_times_less_is_better(tmp_path):
     runs = [
         {"command": name, "times": [base + i / 1e4 for i in range(60)]} for name, base in (("a", 0.1), ("b", 0.2))
@@ -180,13 +108,3 @@ def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
     (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
     ended = truearm("verify", tmp_path / "found.json", *columns)
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_imported_times_are_shown_with_their_unit(tmp_path):
-    runs = [
-        {"command": arm, "times": [ms / 1000 + n / 1e6 for n in range(30)]} for arm, ms in (("a", 20), ("b", 30))
-    ]
-    (tmp_path / "runs.json").write_text(json.dumps({"results": runs}))
-    shown = truearm("analyze", tmp_path / "runs.json").stdout
-    assert "median [ms]" in shown
-    assert json.loads(truearm("analyze", tmp_path / "runs.json", "--json").stdout)["conditions"] == {"unit": "s"}

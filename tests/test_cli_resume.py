@@ -139,10 +139,6 @@ def test_a_copied_file_that_was_changed_by_hand_is_refused(begun):
     assert (found.returncode, "the definition of the study was changed" in found.stderr) == (2, True)
 
 
-def test_yes_is_for_a_race_that_goes_on(tmp_path):
-    assert "remove it" in race("--yes", "true", "false", cwd=tmp_path).stderr
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from entry import truearm
 
 SMALL = ("simulate", "D2", "--replications", 4)
@@ -30,17 +28,3 @@ def test_json_is_the_same_for_two_workers():
         assert (row["errors"], row["answered"], row["runs"]) == (0, 4, 4)
         assert row["pulls"] > row["limit"] > 0
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("D22",), "instance must be one of G2, "),
-        (("D2", "--policy", "toptow"), "toptow"),
-        (("D2", "--attack", "wurst"), "'wurst' is not one of"),
-    ],
-)
-def test_what_is_unknown_is_named(words, message):
-    ended = truearm("simulate", *words)
-    assert ended.returncode == 2
-    assert message in " ".join(ended.stderr.split())

@@ -12,7 +12,7 @@ from truearm.cli import main
 from truearm.cli.answer import Screen
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
-from truearm.report.numbers import PLAIN_UNIT, TIMES, Unit
+from truearm.report.numbers import TIMES
 from truearm.report.pages import page
 from truearm.report.tables import table
 from truearm.report.words import summarize, voice_for
@@ -38,22 +38,6 @@ def file(tmp_path, rows):
 
 
 LONG = ("--arm", "variant", "--value", "ms")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--control", "zz"), "--control must name an arm, but got 'zz'"),
-        (("--between", "5", "1"), "--between must be two increasing numbers"),
-        (("--at-most", "3", "--goal", "min"), "remove --goal"),
-        (("--value", "MS"), "--value 'MS' is not a column; did you mean 'ms'?"),
-        (("--arm", "ms"), "--value 'ms' is the column of the arms"),
-    ],
-)
-def test_a_command_line_hears_of_its_options(file, words, said):
-    code, output = run("analyze", file, *LONG, *words)
-    assert code == 2
-    assert said in output
 
 
 @pytest.mark.parametrize(
@@ -130,15 +114,6 @@ def test_readings_inside_sentences_bear_their_unit():
     assert "arm" not in told
 
 
-def test_shares_and_percentages_bear_no_unit():
-    assert [Unit("ms").attach(x) for x in ("12.5", "3%", "1 point", "2 points")] == [
-        "12.5 ms",
-        "3%",
-        "1 point",
-        "2 points",
-    ]
-
-
 def test_a_saved_study_of_people_has_no_commands_and_no_runs(tmp_path):
     log = tmp_path / "tasting.db"
     find_best({"x": lambda: 7.0, "y": lambda: 5.0}, max_pulls=2, store=log, progress=False)
@@ -147,20 +122,6 @@ def test_a_saved_study_of_people_has_no_commands_and_no_runs(tmp_path):
     assert "arm readings median" in output
     assert "command" not in output
     assert "run" not in output
-
-
-def test_what_was_interrupted_before_its_first_reading_did_not_fail_too_often():
-    problem = Problem(arms=("sleep 5", "sleep 6"), goal="min", rounds=True)
-    ended = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
-    result = certify(problem, {"sleep 5": [], "sleep 6": [float("nan")]}, ended)
-    told = summarize(result, voice=voice_for(result, "wall", PLAIN_UNIT))
-    assert told.startswith("No winner yet: sleep 5 or sleep 6 may be fastest.")
-    assert "too often" not in told
-
-
-def test_a_forgotten_return_is_called_so():
-    with pytest.raises(ta.ArmFailed, match="a pull must return a number, but got None"):
-        find_best({"A": lambda: None, "B": lambda: 1.0})
 
 
 def test_a_page_before_its_first_reading_says_so():

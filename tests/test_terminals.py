@@ -99,14 +99,10 @@ def check_names(arms):
     assert json.loads(written)["pulls"]["arms"].keys() == set(arms)
 
 
-def test_names_stay_in_their_cells():
-    check_names(names(1, 60))
-
-
-@pytest.mark.slow
-def test_very_many_names_stay_in_their_cells():
-    for seed in range(40):
-        check_names(names(seed, 100))
+@pytest.mark.parametrize("seeds", [range(1, 2), pytest.param(range(40), marks=pytest.mark.slow)])
+def test_names_stay_in_their_cells(seeds):
+    for seed in seeds:
+        check_names(names(seed, 60))
 
 
 def test_numbers_stay_numbers_in_csv():
@@ -213,10 +209,6 @@ def test_a_terminal_says_early_that_commands_are_nearly_equal():
     assert "Ctrl-C to stop" in shown
 
 
-def test_the_cursor_comes_back_after_an_interrupt():
-    check_cursor(seed=1, cases=2)
-
-
-@pytest.mark.slow
-def test_the_cursor_comes_back_after_every_interrupt():
-    check_cursor(seed=2, cases=120)
+@pytest.mark.parametrize(("seed", "cases"), [(1, 2), pytest.param(2, 120, marks=pytest.mark.slow)])
+def test_the_cursor_comes_back_after_an_interrupt(seed, cases):
+    check_cursor(seed, cases)
