@@ -1,5 +1,6 @@
 """The command line as a whole: what is wrong with it is said in a sentence with a remedy, before any work."""
 
+import random
 import shlex
 import subprocess
 import sys
@@ -7,8 +8,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+import truearm as ta
 from truearm.cli import main
 from truearm.cli.edge import INTERNAL_ERROR
+from truearm.errors import InvalidArgument
 
 READ = "--arm variant --value x"
 UNITS = "analyze timed.csv --arm code --value ms"
@@ -178,3 +181,33 @@ def test_help_calls_a_number_by_a_letter():
         shown = CliRunner().invoke(main, [verb, "--help"]).output
         assert "INTEGER" not in shown
         assert "FLOAT" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"control": "zz"}, "control must name an arm, but got 'zz'"),
+        ({"between": (5, 1)}, r"between must be two increasing numbers, but got \(5, 1\)"),
+        ({"at_most": 3, "goal": "min"}, "remove goal"),
+        ({"value": "MS"}, "value='MS' is not a column; did you mean 'ms'?"),
+        ({"arm": "ms"}, "value='ms' is the column of the arms"),
+        ({"contamination": 0.6}, r"contamination must be in \[0, 0.5\), but got 0.6"),
+    ],
+)
+def test_python_hears_of_its_arguments(arguments, said):
+    frame = {"variant": list("ab") * 60, "ms": list(range(120))}
+    with pytest.raises(InvalidArgument, match=said.replace("?", r"\?")):
+        ta.analyze(frame, **{"arm": "variant", "value": "ms", **arguments})
+
+
+def test_what_an_alarm_advises_can_be_typed_where_it_is_read(tmp_path):
+    draw = random.Random(3)
+    passed = [(arm, int(draw.random() < share)) for _ in range(200) for arm, share in (("a", 0.1), ("b", 0.35))]
+    path = tmp_path / "passed.csv"
+    path.write_text("variant,passed\n" + "".join(f"{arm},{x}\n" for arm, x in passed))
+    output = CliRunner().invoke(main, ["analyze", str(path), "--arm", "variant", "--value", "passed"]).output
+    assert "decides (--at-least 1)." in " ".join(output.split())
+    assert "at_least" not in output
+    told = str(ta.analyze({"v": [arm for arm, _ in passed], "x": [x for _, x in passed]}, arm="v", value="x"))
+    assert "decides (at_least=1)." in told
+    assert "--" not in told

@@ -71,18 +71,6 @@ def test_a_unit_and_an_order(timed):
     assert "--unit process" in " ".join(truearm(*words[:-1], "--order", "rows").stdout.split())
 
 
-def test_units_with_holes_are_missing(tmp_path):
-    rows = [
-        f"{arm},{arm}{unit},{value}"
-        for arm, top in (("A", 9), ("B", 1))
-        for unit in range(60)
-        for value in (top, top + unit / 100, "")
-    ]
-    (tmp_path / "holed.csv").write_text("arm,unit,x\n" + "\n".join(rows) + "\n")
-    words = ["analyze", tmp_path / "holed.csv", "--arm", "arm", "--value", "x", "--unit", "unit", "--json"]
-    assert json.loads(truearm(*words).stdout)["missing"] == {"A": 59, "B": 59}
-
-
 def test_of_times_less_is_better(tmp_path):
     runs = [
         {"command": name, "times": [base + i / 1e4 for i in range(60)]} for name, base in (("a", 0.1), ("b", 0.2))
@@ -92,11 +80,6 @@ def test_of_times_less_is_better(tmp_path):
     assert "lowest median" in ended.stdout or "doubt" in ended.stdout.lower()
     (tmp_path / "t.csv").write_text("site,latency_ms\n" + "A,1\nA,2\nB,3\nB,4\n" * 40)
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms")
-    assert "if latency_ms is a time, use --goal min" in " ".join(ended.stdout.split())
-    (tmp_path / "r.csv").write_text(
-        "site,item,latency_ms\n" + "".join(f"A,{i},{i}\nB,{i},{i + 1}\n" for i in range(40))
-    )
-    ended = truearm("analyze", tmp_path / "r.csv", "--arm", "site", "--value", "latency_ms", "--round", "item")
     assert "if latency_ms is a time, use --goal min" in " ".join(ended.stdout.split())
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
     assert "--goal" not in ended.stdout
@@ -108,3 +91,57 @@ def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
     (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
     ended = truearm("verify", tmp_path / "found.json", *columns)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+MEANS = {"A": 0.0, "B": 0.0, "C": 1.0, "D": -1.0}
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "wide.csv"
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(mean, 1, 200) for mean in MEANS.values()]
+    lines = [",".join(MEANS), *(",".join(f"{x:.4f}" for x in row) for row in zip(*columns, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_control(wide):
+    assert truearm("analyze", wide, "--control", "C").returncode == 0  # nothing beats it: settled
+    assert truearm("analyze", wide, "--control", "A", "--contamination", "0.4").returncode == 3
+    rate = truearm("analyze", wide, "--control", "A", "--fdr").stdout.replace("\n", " ")
+    assert "On average at most 5%" in rate
+    found = truearm("analyze", wide, "--control", "A")
+    assert found.returncode == 0, found.stdout
+    assert found.stdout.startswith("C is better than A. ")
+    assert "not better than A" in found.stdout
+    plain = json.loads(truearm("analyze", wide, "--control", "A", "--json").stdout)
+    assert plain["control"]["arm"] == "A"
+    assert [v["standing"] for v in plain["control"]["variants"]] == ["open", "better", "not better"]
+    assert set(plain["control"]["variants"][1]["breakdown"]) == {"oblivious", "prescient", "malicious"}
+    assert any("all arms named better than the control" in s for s in plain["assumptions"])
+
+
+def test_tiers(wide):
+    found = truearm("analyze", wide, "--tiers")
+    assert "3 tiers: C; then" in found.stdout
+    plain = json.loads(truearm("analyze", wide, "--tiers", "--json").stdout)
+    assert plain["tiers"]["tiers"][0] == ["C"]
+    assert {p["arm"]: (p["best"], p["worst"]) for p in plain["tiers"]["places"]}["D"] == (4, 4)
+    assert plain["certificate"]["places"] == plain["tiers"]["places"]
+
+
+def test_the_page_shows_both(wide, tmp_path):
+    page = tmp_path / "page.html"
+    truearm("analyze", wide, "--control", "A", "--tiers", "--export-html", str(page))
+    written = page.read_text()
+    assert "<title>C beats A" in written
+    assert 'id="control-title"' in written
+    assert 'id="tiers-title"' in written
+    assert written.count('data-title="tier"><span>2</span>') == 2
+
+
+def test_between(wide):
+    found = truearm("analyze", wide, "--between", "-2.5", "2.5", "--contamination", "0.2", "--json")
+    assert found.returncode in (0, 3), found.stdout
+    assert sum(json.loads(found.stdout)["outside"].values()) > 0

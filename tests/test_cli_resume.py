@@ -19,18 +19,8 @@ from truearm.store import Store
 
 RACE = (
     *("--metric", "stdout", "--goal", "max", "-r", "3", "--save", "run.db", "--env", "WHO=me"),
-    *(
-        "--setup",
-        "touch began",
-        "--output",
-        "pipe",
-        "-n",
-        "low",
-        "echo 1",
-        "-n",
-        "high\x1b[2J",
-        "echo 2 | tail -1",
-    ),
+    *("--setup", "touch began", "--output", "pipe"),
+    *("-n", "low", "echo 1", "-n", "high\x1b[2J", "echo 2 | tail -1"),
 )
 STRANGER = {"XDG_STATE_HOME": "/dev/null/state"}
 

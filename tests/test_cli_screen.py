@@ -10,10 +10,11 @@ import sys
 import pytest
 
 from entry import received
+from truearm.cli.answer import Screen
 from truearm.cli.live import Board
 from truearm.cli.saved import Race
 from truearm.commands.terminal import bar
-from truearm.report.tables import Span, draw_spans
+from truearm.report.tables import Span, draw_spans, table
 from truearm.study import Study
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
@@ -104,3 +105,27 @@ def test_the_echo_of_ctrl_c_stays_on_the_last_line(monkeypatch, draw):
         lines = last_lines(monkeypatch, columns, draw)
         assert any(lines)
         assert max(map(len, lines)) <= columns - len("^C") - 1
+
+
+def test_an_option_is_not_broken_at_its_hyphens():
+    words = "The share of readings at least 1 decides, and nothing else does: --at-least 1."
+    assert all("--at-least" in Screen(width).wrap(words) for width in range(40, 100))
+
+
+def test_a_table_fits_with_long_names_at_both_ends():
+    long = "a name of an arm that goes on and on and on and on"
+    lines = [("arm", "n", "standing"), ("A", "10", f"excluded by {long}"), (long, "10", "best")]
+    shown = table(lines, 60).split("\n")
+    assert max(map(len, shown)) <= 60
+    assert "excluded by a name" in shown[1]
+
+
+def test_a_narrow_table_goes_without_what_is_missed_least():
+    heading = ("arm", "readings", "median", "true median", "MAD", "standing")
+    line = ("it is red", "200", "9.942", "9.49 to 10.43", "0.884", "excluded by blue")
+    widths = {52: "arm median true median standing", 60: "arm readings median true median standing"}
+    for width, titles in widths.items():
+        shown = table([heading, line], width).split("\n")
+        assert " ".join(shown[0].split()) == titles
+        assert max(map(len, shown)) <= width
+    assert "MAD" in table([heading, line])

@@ -145,16 +145,8 @@ def test_every_run_has_an_environment_of_random_length(race):
 
 
 def test_every_run_may_follow_an_unmeasured_run_of_the_same_command(race):
-    race(
-        "-r3",
-        "--warmup-every-run",
-        "-n",
-        "a",
-        "echo a $TRUEARM_ITERATION >> log",
-        "-n",
-        "b",
-        "echo b $TRUEARM_ITERATION >> log",
-    )
+    lines = [part for arm in "ab" for part in ("-n", arm, f"echo {arm} $TRUEARM_ITERATION >> log")]
+    race("-r3", "--warmup-every-run", *lines)
     runs = [tuple(line.split()) for line in log_of()]
     assert len(runs) == 12
     assert all(one == (arm, f"warmup-{i}") for one, (arm, i) in zip(runs[::2], runs[1::2], strict=True))

@@ -323,3 +323,13 @@ def test_a_fragment_for_notebooks_is_well_made(name):
     assert not re.search(r"<script|<link|<img|https?:|url\(|@import", fragment)
     assert fragment.count("<svg") == 2
     assert fragment.count("<td") == 2 * fragment.count("<th>")  # a cell for each title
+
+
+def test_a_page_before_its_first_reading_says_so():
+    study = Study(["A", "B"])
+    study.ask()
+    study.stop()
+    shown = page(study.result, study.readings)
+    assert "There are no readings yet." in shown
+    assert "estimator" not in shown
+    assert "1 pulls" not in shown

@@ -64,8 +64,7 @@ class _Verbs(click.Group):
         except click.UsageError as error:
             near = get_close_matches(args[0], _VERBS, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_VERBS)}"
-            msg = f"{error.message.rstrip('.')}; {hint}"
-            raise click.UsageError(msg, ctx) from None
+            raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; an error about an argument names its option."""

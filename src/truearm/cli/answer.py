@@ -89,10 +89,8 @@ class Screen(NamedTuple):
             drawn = tables.draw_spans(chart, room, mark=mark, plain=plain) or [""] * len(lines)
             lines = [f"{line.ljust(taken)}{part}".rstrip() for line, part in zip(lines, drawn, strict=True)]
         styles = [_STYLES.get(row[-1].partition(" by ")[0], {}) for row in rows[1:]]
-        return "\n".join(map(self._paint_line, lines, [{"dim": True}, *styles]))
-
-    def _paint_line(self, line: str, style: Mapping[str, Any]) -> str:
-        return self.paint(line, **style)
+        painted = zip(lines, [{"dim": True}, *styles], strict=True)
+        return "\n".join(self.paint(line, **style) for line, style in painted)
 
 
 class Answer(NamedTuple):

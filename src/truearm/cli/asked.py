@@ -135,8 +135,7 @@ def check(asked: Asked, given: Mapping[str, str]) -> Asked:
     new = [flag for name, flag in given.items() if name not in _AGAIN.split()]
     if asked.resume and new:
         what = "commands" if "commands" in given else ", ".join(new)
-        msg = f"--resume takes {what} from the file, where they were fixed; remove them"
-        raise click.UsageError(msg)
+        raise click.UsageError(f"--resume takes {what} from the file, where they were fixed; remove them")
     for wrong, msg in (*_about_values(asked), *_about_files(asked)):
         if wrong:
             raise click.UsageError(msg)
@@ -288,8 +287,7 @@ def check_name(name: str | None, setting: Setting) -> str | None:
     """Return the name of a command of the race; raise if the race has no such command."""
     if name is not None and name not in setting.arms:
         arms = ", ".join(map(repr, setting.arms))
-        msg = f"{name!r} is not in this race; its commands are called {arms} (-n names them)"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name!r} is not in this race; its commands are called {arms} (-n names them)")
     return name
 
 
@@ -323,8 +321,7 @@ def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
 def _split_variable(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not equals or not name:
-        msg = f"--env takes NAME=VALUE, but got {pair!r}"
-        raise click.UsageError(msg)
+        raise click.UsageError(f"--env takes NAME=VALUE, but got {pair!r}")
     return name, value
 
 
@@ -361,14 +358,12 @@ def _fill_surroundings(command: Command, asked: Asked) -> Command:
     for option, text in given.items():
         if asked.rev and (word := unknown_placeholder(text, values)) is not None:
             known = ", ".join(f"{{{name}}}" for name in values)
-            msg = f"{option} contains {{{word}}}, which has no value; use {known}"
-            raise click.UsageError(msg)
+            raise click.UsageError(f"{option} contains {{{word}}}, which has no value; use {known}")
     cwd = command.cwd
     if asked.cwd:
         cwd = str(Path(fill(asked.cwd, values)).absolute())
         if not (Path(cwd).is_dir() or asked.builds):
-            msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
-            raise click.UsageError(msg)
+            raise click.UsageError(f"--cwd: there is no folder {cwd!r}; make it first, or name another")
     own = {name: fill(text, values) for name, text in (("input", asked.input), ("output", output)) if values}
     streams = {name: _absolute(text, asked) for name, text in own.items() if text != "null"}
     env = {name: fill(value, values) for name, value in command.env.items()}
@@ -425,8 +420,7 @@ def _in_revisions(
 
 def _refuse_names(names: Sequence[str], what: str, how: str) -> NoReturn:
     given = "1 name was" if len(names) == 1 else f"{len(names)} names were"
-    msg = f"{given} given for {what}; give one -n for each{how}"
-    raise click.UsageError(msg)
+    raise click.UsageError(f"{given} given for {what}; give one -n for each{how}")
 
 
 def _describe_values(row: Mapping[str, str]) -> str:

@@ -208,5 +208,4 @@ def check_file(path: str | Path) -> None:
     """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - it follows links
-            msg = f"{path} is not an ordinary file; choose another one"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"{path} is not an ordinary file; choose another one")

@@ -90,8 +90,7 @@ def _read_items(path: str) -> list[str]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        msg = f"{path!r} is not UTF-8; convert it, such as with iconv"
-        raise InvalidArgument(msg, "items", path) from None
+        raise InvalidArgument(f"{path!r} is not UTF-8; convert it, such as with iconv", "items", path) from None
     if "\0" in text:
         msg = f"{path!r} contains a NUL character, which no argument may; remove it"
         raise InvalidArgument(msg, "items", path)
@@ -142,8 +141,7 @@ class _Scorer:
             why = why if error.exit_code else "it printed no number on its last line"
             raise CommandFailed(why, command=error.command, exit_code=error.exit_code) from None
         if found.run.timed_out:
-            msg = f"killed after {conditions.timeout:g} seconds"
-            raise TimeoutError(msg)
+            raise TimeoutError(f"killed after {conditions.timeout:g} seconds")
         return found.value
 
 
@@ -155,8 +153,7 @@ def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]
             msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"
             raise InvalidArgument(msg, "arm", arm)
         if name in scorers:
-            msg = f"two arms are called {name!r}; give each its own name"
-            raise InvalidArgument(msg, "arm", name)
+            raise InvalidArgument(f"two arms are called {name!r}; give each its own name", "arm", name)
         if needs_shell(text):
             msg = f"arm {name!r} needs a shell, and commands run without one; write sh -c '...\"$1\"...' sh {ITEM}"
             raise InvalidArgument(msg, "arm", text)

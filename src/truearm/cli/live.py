@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
+_BAR_COLUMNS = 12
 _OTHER_LINES = 5  # of the screen, besides the rows of the table
 
 
@@ -88,7 +89,7 @@ class Board:
         return live
 
     def picture(self, elapsed: float, rows: int) -> "RenderableType":
-        """Return the table, of at most this many commands, and the line below it."""
+        """Return the table, of at most this many commands, and the lines below it."""
         from rich.console import Group
         from rich.text import Text
 
@@ -114,17 +115,16 @@ class Board:
         from rich.table import Table
         from rich.text import Text
 
-        problem, sign = self.study.problem, f" [{unit.sign}]" if unit.sign else ""
-        name, alone = column_name(problem), len(problem.arms) == 1
+        problem, alone = self.study.problem, len(self.study.problem.arms) == 1
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("command", overflow="ellipsis", no_wrap=True)
-        for title in ("runs", name + sign):
+        for title in ("runs", unit.title(column_name(problem))):
             table.add_column(Text(title), justify="right", no_wrap=True)
         for title in () if alone else ("standing", "evidence"):
             table.add_column(title, no_wrap=True)
         for arm in arms:
             place = _place(standing, arm.name, baseline)
-            evidence = "" if arm.name == standing.leader else bar(standing.share(arm.name))
+            evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
             late = arm.observed == self._censored
             seen = "time-out" if late else number(arm.observed / unit.size, signs=ON_TERMINALS)
             cells = [count(arm.n), seen if arm.n else "", *([] if alone else [place, evidence])]
@@ -140,11 +140,11 @@ class Board:
         elif done and (fixed := getattr(self.study.policy, "runs", None)):
             left = (fixed - self.study.pulls) * elapsed / done
         rounds = f"{plural(max(runs.values()), 'round')}, " if self.study.problem.rounds else ""
-        parts = [f"{rounds}{self.spent()}, {duration(elapsed)}"]
+        parts = [f"{rounds}{self.spent()}, {words.seconds(elapsed)}"]
         if left < math.inf:
-            parts.append(f"about {duration(left)} {'left' if left <= limit else 'needed'} (an estimate)")
+            parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
         if limit < left:
-            parts.append(f"at most {duration(limit)} left")
+            parts.append(f"at most {words.seconds(limit)} left")
         return "; ".join([*parts, "Ctrl-C to stop"])
 
 
@@ -161,10 +161,10 @@ def near_words(standing: Standing, rounds: int) -> str:
     return words.nearly_equal([standing.leader, *standing.close], standing.within)
 
 
-def bar(share: float, width: int = 12) -> str:
+def _bar(share: float) -> str:
     """Return a bar that also reads without color."""
-    full = math.floor(share * width)
-    return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d}%"
+    full = math.floor(share * _BAR_COLUMNS)
+    return f"{'█' * full}{'░' * (_BAR_COLUMNS - full)} {math.floor(100 * share):3d}%"
 
 
 def _place(standing: Standing, arm: str, baseline: str | None) -> str:
@@ -173,11 +173,3 @@ def _place(standing: Standing, arm: str, baseline: str | None) -> str:
     if arm == standing.leader and baseline is None:  # with a handicap it may lead over a worse baseline only
         return "leads"
     return "candidate" if arm in standing.alive else "excluded"
-
-
-def duration(seconds: float) -> str:
-    """Return a time short enough for a table."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

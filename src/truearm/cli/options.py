@@ -52,8 +52,7 @@ def _number(text: str, read: type, low: float, high: float = math.inf, *, above:
     if low <= found <= high and math.isfinite(found) and not (above and found == low):
         return found
     limits = f"above {low:g}" if above else f"of at least {low:g}" if math.isinf(high) else f"from {low} to {high}"
-    msg = f"must be a {'whole ' * (read is int)}number {limits}, but got {text!r:.60}"
-    raise InvalidArgument(msg)
+    raise InvalidArgument(f"must be a {'whole ' * (read is int)}number {limits}, but got {text!r:.60}")
 
 
 def _fraction(text: str) -> float:
@@ -62,8 +61,7 @@ def _fraction(text: str) -> float:
     try:
         return float(stripped.removesuffix("%")) / (100 if stripped.endswith("%") else 1)
     except ValueError:
-        msg = f"a number is written like 0.05 or 5%, but got {text!r}"
-        raise InvalidArgument(msg) from None
+        raise InvalidArgument(f"a number is written like 0.05 or 5%, but got {text!r}") from None
 
 
 def _contamination(text: str) -> Contamination | str | None:
@@ -73,8 +71,7 @@ def _contamination(text: str) -> Contamination | str | None:
         return None if word == "none" else word
     eps, colon, adversary = (part.strip() for part in word.partition(":"))
     if eps in tuple(Adversary):
-        msg = f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}")
     share = _fraction(eps)
     if not eps.endswith("%") and 1 <= share < 50:
         msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
@@ -103,16 +100,14 @@ def _time_tolerance(text: str) -> Tolerance:
         return Tolerance(_seconds(text))
     found, much = Tolerance.of(text), text.strip()
     if timed and not found.relative and found.amount >= 1:
-        msg = f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s")
     return found
 
 
 def _share(text: str) -> float:
     share = _fraction(text)
     if not text.strip().endswith("%") and 1 < share < 100:
-        msg = f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%")
     return share
 
 
@@ -123,8 +118,7 @@ def _delta(text: str) -> float:
         raise InvalidArgument(msg)
     if _MAX_DELTA < share < 1:
         wrong = f"delta is the chance to be wrong, at most {_MAX_DELTA:g}, but got {share:g}"
-        msg = f"{wrong}; to be 95% sure write --delta 5%"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{wrong}; to be 95% sure write --delta 5%")
     return check_delta(share)
 
 
@@ -132,8 +126,7 @@ def exit_codes(text: str) -> tuple[int, ...]:
     """Return exit codes separated by commas."""
     codes = text.split(",")
     if not all(re.fullmatch("[0-9]{1,3}", code) and 1 <= int(code) <= 255 for code in codes):
-        msg = f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}")
     return tuple(map(int, codes))
 
 

@@ -63,8 +63,7 @@ def plan_command(
     if chosen["rounds"] and "contamination" not in given:
         chosen["contamination"] = Contamination.of("blind")
     if chosen["contamination"] is None:
-        msg = "a plan needs a share of bad readings to plan for: --contamination 0.05, not none"
-        raise click.UsageError(msg)
+        raise click.UsageError("a plan needs a share of bad readings to plan for: --contamination 0.05, not none")
     if chosen["tolerance"].relative:
         amount = f"{100 * chosen['tolerance'].amount:g}%"
         msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
@@ -80,8 +79,7 @@ def plan_command(
     if pilot is not None:
         if beside := [name for name in ("arms", "gap", "family") if name in given]:
             why = "arms, gaps and laws are those of the pilot's readings"
-            msg = f"--{beside[0]} and --pilot exclude each other: {why}"
-            raise click.UsageError(msg)
+            raise click.UsageError(f"--{beside[0]} and --pilot exclude each other: {why}")
         is_share = chosen["at_least"] is not None or chosen["at_most"] is not None
         how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
         readings = load(pilot, columns, how, Form.of(**form))

@@ -50,7 +50,6 @@ from truearm.report.numbers import name_of, plural
 from truearm.run import Study, shuffle
 from truearm.run import run as run_study
 from truearm.store import lock
-from truearm.study import Study as PureStudy
 
 MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
@@ -114,8 +113,7 @@ def resume(asked: Asked, stack: ExitStack) -> Race:
         raise InvalidArgument(msg)
     known = isinstance(study.policy, AgainstControl | Alone | Paired | TopTwo)
     if not known or setting.arms != study.problem.arms:
-        msg = f"{path} holds a race that truearm does not start; see `truearm report {path}`"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{path} holds a race that truearm does not start; see `truearm report {path}`")
     check_name(gate, setting)
     asked.best_of = setting.best_of
     if race.suite is None and gate not in (None, setting.guard):
@@ -136,7 +134,7 @@ def resume(asked: Asked, stack: ExitStack) -> Race:
 def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
     """Run a race to its end; return its answer, and the failure that ended it."""
     unless_best = check_name(asked.fail_unless_best, race.setting)
-    recorder = _Recorder(race)
+    recorder = _Recorder(race, asked)
     failure, late = _run_commands(race, asked, recorder)
     if race.suite is not None:
         return follower.answer(race, asked, late=late), failure
@@ -165,16 +163,15 @@ def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
 def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[click.ClickException | None, bool]:
     """Run a race to its end; return the failure that ended it, and whether its time limit did."""
     started, study, failure = time.monotonic(), race.study, None
-    if recorder.is_settled(asked.most):
+    if recorder.is_settled():
         study.stop()  # the log needs no more runs
     if not study.done:
         try:
             with interruptible(), _hooks(race.setting), recorder:
                 recorder.warm_up()
                 with _board(race, asked, recorder) as draw, _time_limit(asked, recorder):
-                    watch = partial(_is_enough, race, recorder, asked, _alone_until(race, asked), draw)
-                    source = partial(partial, recorder.pull)
-                    run_study(study, source, max_seconds=asked.limit, watch=watch)
+                    watch = partial(recorder.is_enough, draw, time.monotonic() + MIN_ALONE_S)
+                    run_study(study, partial(partial, recorder.pull), max_seconds=asked.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
             failure = _describe_failure(race, error.__cause__ or error, asked)
@@ -183,34 +180,9 @@ def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[clic
     return failure, asked.limit is not None and time.monotonic() - started >= asked.limit
 
 
-def _alone_until(race: Race, asked: Asked) -> float:
-    """Return from when on one command alone has been measured long enough, if its interval has two ends."""
-    alone = len(race.setting.commands) == 1 and asked.brief
-    return time.monotonic() + MIN_ALONE_S if alone else float("inf")
-
-
-def _is_bounded(study: PureStudy) -> bool:
-    (arm,) = study.problem.arms
-    sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
-    found = describe(arm, sample, study.problem, design="sequential")
-    return sample.n >= getattr(study.policy, "first", 1) and found.high - found.low < float("inf")
-
-
-def _is_enough(
-    race: Race, recorder: "_Recorder", asked: Asked, alone_until: float, draw: Callable[[], None]
-) -> bool:
-    draw()
-    if time.monotonic() >= alone_until and _is_bounded(race.study):
-        return True
-    if not race.study.in_round and recorder.is_out_of_reach(asked):
-        return True
-    return recorder.is_settled(asked.most)
-
-
 @contextmanager
 def _board(race: Race, asked: Asked, recorder: "_Recorder") -> Iterator[Callable[[], None]]:
-    setting = race.setting
-    inherit = setting.conditions.output == "inherit"
+    inherit = race.setting.conditions.output == "inherit"
     if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
@@ -218,10 +190,9 @@ def _board(race: Race, asked: Asked, recorder: "_Recorder") -> Iterator[Callable
         yield recorder.follower.draw
         click.echo(err=True)
         return
-    soon = len(setting.commands) == 1 and asked.brief  # it takes a few seconds
-    limit = float("inf") if asked.limit is None or soon else asked.limit
+    limit = math.inf if asked.limit is None or recorder.is_brief else asked.limit
     with Board(race, unit=asked.time_unit, limit=limit) as board:
-        if setting.random_builds:
+        if race.setting.random_builds:
             board.spent = recorder.spent
             recorder.draw = board.draw
         yield board.draw
@@ -294,9 +265,11 @@ def _describe_failure(race: Race, cause: BaseException, asked: Asked) -> click.C
 class _Recorder:
     """The source of a race: numbers the runs, measures them, notes how, and counts."""
 
-    def __init__(self, race: Race) -> None:
+    def __init__(self, race: Race, asked: Asked) -> None:
         setting = race.setting
-        self.race = race
+        self.race, self.asked = race, asked
+        self.is_brief = len(setting.commands) == 1 and asked.brief
+        """Whether one command alone is measured for a few seconds only."""
         self.follower = None if race.suite is None else follower.Follower(race.suite, race.study)
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self.running: str | None = None
@@ -319,25 +292,42 @@ class _Recorder:
     def __exit__(self, *_: object) -> None:
         clear_run_variables()
 
-    def is_settled(self, most: int | None) -> bool:
+    def is_settled(self) -> bool:
         """Return True if all metrics are settled, or a command has had its runs."""
+        most = self.asked.most
         if self.follower is not None and self.follower.done(self.race.first):
             return True
         if most is None or max(self.counts.values()) < most or self.race.study.in_round:
             return False
         return min(self.counts[arm] for arm in self.race.setting.arms) >= self.race.first
 
-    def is_out_of_reach(self, asked: Asked) -> bool:
+    def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
+        """Draw, and return True if the race has what it needs, or will not get it."""
+        draw()
+        if self.is_brief and time.monotonic() >= brief_until and self._is_bounded():
+            return True
+        return (not self.race.study.in_round and self._is_out_of_reach()) or self.is_settled()
+
+    def _is_bounded(self) -> bool:
+        """Return True if the interval of the only command has two ends."""
+        study = self.race.study
+        (arm,) = study.problem.arms
+        sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
+        found = describe(arm, sample, study.problem, design="sequential")
+        return sample.n >= self.race.first and math.isfinite(found.high - found.low)
+
+    def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
+        most, limit = self.asked.most, self.asked.limit
         study, rounds = self.race.study, max(self.counts.values())
         guard = getattr(study.policy, "guard", None)
         if guard is None or rounds < max(self._next_forecast, self.race.first):
             return False
         self._next_forecast = math.ceil(1.05 * rounds)
-        budget = math.inf if asked.most is None else asked.most
-        if asked.limit is not None:
+        budget = math.inf if most is None else most
+        if limit is not None:
             pace = (rounds - self._rounds) / (time.monotonic() - self._started)
-            budget = min(budget, self._rounds + pace * asked.limit)
+            budget = min(budget, self._rounds + pace * limit)
         arms, tapes = study.problem.arms, study.readings
         samples = [sample_of(tapes[arm], len(tapes[arm]), study.problem, arm) for arm in arms]
         judge = Judge.of(study.problem, samples)
@@ -366,9 +356,8 @@ class _Recorder:
 
     def spent(self) -> str:
         """Return how many builds were made and runs of them measured."""
-        return (
-            "" if self._builder is None else f"{plural(self._builder.count, 'build')}, {plural(self._runs, 'run')}"
-        )
+        builds = 0 if self._builder is None else self._builder.count
+        return f"{plural(builds, 'build')}, {plural(self._runs, 'run')}"
 
     def _measure_round(self, arms: Sequence[str]) -> dict[str, Run]:
         """Run all arms of a round in turn, several times, in an order symmetric in arms (extensions R5, U1)."""

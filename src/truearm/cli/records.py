@@ -46,8 +46,7 @@ def report_command(ctx: click.Context, /, file: str, *, export_html: str | None,
     """  # noqa: D301 - click wants the control character
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
     if len(chosen) + (export_html is not None) > 1:
-        msg = "choose one of --json, --markdown, --csv and --export-html"
-        raise click.UsageError(msg)
+        raise click.UsageError("choose one of --json, --markdown, --csv and --export-html")
     with open_log(file) as race:
         answer = _report(race)
         if export_html is not None:

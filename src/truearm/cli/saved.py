@@ -133,8 +133,7 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
     store = Store(path)
     if store.created:
         store.close()
-        msg = f"{path} holds a study already; continue it with --resume, or choose another file"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{path} holds a study already; continue it with --resume, or choose another file")
     definition = study.definition if suite is None else {**study.definition, "suite": to_plain(suite)}
     definition = {**definition, "race": to_plain(setting)}
     store.create({**definition, _SIGNATURE: sign(_text(definition))})
@@ -157,15 +156,13 @@ def open_log(
     """
     maker = f"`truearm race --save {path}`"
     if not Path(path).exists():
-        msg = f"there is no file {str(path)!r}; {maker} makes it"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"there is no file {str(path)!r}; {maker} makes it")
     check_file(path)
     with ExitStack() as stack:
         with _explain_damage(path):
             store = stack.enter_context(Store(path))
             if not store.created:  # a crash left the file before anything was in it
-                msg = f"{path} holds no study yet; {maker} starts one in it"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(f"{path} holds no study yet; {maker} starts one in it")
             definition = store.definition
             race, suite = definition.get("race"), definition.get("suite")
             found = {} if race is None else {"setting": from_plain(Setting, race, "race")}

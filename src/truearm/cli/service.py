@@ -85,8 +85,7 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
         click.echo(access.create_token(Database(database), role, study if colon else None))
     elif chosen["remove_token"] is not None:
         if not access.remove_token(Database(database), chosen["remove_token"]):
-            msg = f"there is no token {chosen['remove_token']!r}; see --tokens"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"there is no token {chosen['remove_token']!r}; see --tokens")
     elif chosen["tokens"]:
         for name, _, role, bound in access.list_tokens(Database(database)):
             click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
@@ -160,8 +159,7 @@ def _report_silence(client: Client) -> None:
         _ = client.state
     except ServiceError as error:
         if error.status == HTTPStatus.UNAUTHORIZED:
-            msg = f"{error} (pass --token or set TRUEARM_TOKEN)"
-            raise ServiceError(msg, error.status) from None
+            raise ServiceError(f"{error} (pass --token or set TRUEARM_TOKEN)", error.status) from None
         if error.status:
             raise
         click.echo(f"{client.url} does not answer; trying for a minute (Ctrl-C to stop).", err=True)

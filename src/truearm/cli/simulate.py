@@ -8,10 +8,9 @@ from itertools import product
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from truearm import lab
+from truearm.cli.answer import Screen
 from truearm.cli.options import declare
 from truearm.problem import Adversary, Contamination
 
@@ -79,12 +78,9 @@ def _row(summary: lab.Summary) -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    table = Table()
-    for name in _COLUMNS:
-        table.add_column(name.replace("_", " "), justify="left" if name in ("instance", "policy") else "right")
-    for row in rows:
-        table.add_row(*(_cell(row[name], 2 if name == "ratio" else 0) for name in _COLUMNS))
-    Console(width=None if Console().is_terminal else 100).print(table)
+    cells = [tuple(_cell(row[name], 2 if name == "ratio" else 0) for name in _COLUMNS) for row in rows]
+    titles = tuple(name.replace("_", " ") for name in _COLUMNS)
+    click.echo(Screen.here().table([titles, *cells], words=False))
 
 
 def _cell(value: object, digits: int) -> str:

@@ -101,8 +101,7 @@ def _make_timers(
             if len(pythons) > 1:
                 name = python if len(statements) == 1 else f"{name} ({python})"
             if name in timers:
-                msg = f"two statements are called {name!r}; give them different names with -n"
-                raise click.UsageError(msg)
+                raise click.UsageError(f"two statements are called {name!r}; give them different names with -n")
             timers[name] = FreshTimer(text=statement, setup="\n".join(setup) or "pass", python=_locate(python))
     return timers
 
@@ -111,8 +110,7 @@ def _locate(python: str) -> str:
     found = shutil.which(python)
     if found is None:
         where = "is not on the PATH" if "/" not in python else "is not a program"
-        msg = f"--python {python!r} {where}; give the path of an interpreter"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"--python {python!r} {where}; give the path of an interpreter")
     return str(Path(found).absolute())
 
 

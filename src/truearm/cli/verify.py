@@ -73,8 +73,7 @@ def verify_command(
         if is_log:
             if readings is not None:
                 turned = f"truearm verify {readings} {file}"
-                msg = f"a log is verified alone; to verify a result with it: {turned}"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(f"a log is verified alone; to verify a result with it: {turned}")
             is_ledger = int.from_bytes(start[68:72], "big") == store.LEDGER  # its application id
             said, more = (_check_ledger if is_ledger else _check_log)(file, head)
         else:
@@ -93,8 +92,7 @@ def verify_command(
 
 def _check_head(path: str | None, noted: str) -> None:
     if path is None or not _is_log(path):
-        msg = "--head is that of a log; give the log it belongs to, or remove --head"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("--head is that of a log; give the log it belongs to, or remove --head")
     store.verify(path, noted)
 
 
@@ -137,8 +135,7 @@ def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` c
     except InvalidArgument:
         raise
     except UnicodeDecodeError:
-        msg = f"{path} is neither JSON nor a log; give what --json printed"
-        raise InvalidArgument(msg) from None
+        raise InvalidArgument(f"{path} is neither JSON nor a log; give what --json printed") from None
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json_format.JSONDecodeError) else ""
         msg = f"{path} is not JSON{where}; give what --json printed, or a log; a table of readings comes second"
