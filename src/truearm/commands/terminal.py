@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from truearm.policies import Standing
-from truearm.study import Study
+if TYPE_CHECKING:  # `truearm --help` starts without them
+    from truearm.policies import Standing
+    from truearm.study import Study
 
 REQUESTS = tuple(  # Windows has no SIGHUP and no SIGQUIT
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
@@ -65,7 +67,7 @@ def hold_signals() -> Iterator[None]:
 
 
 @contextmanager
-def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
+def bar(study: "Study", *, shown: bool) -> Iterator[Callable[[], None]]:
     """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere."""
     notebook = _notebook()
     if not shown or not (notebook or sys.stderr.isatty()):
@@ -88,7 +90,7 @@ def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
         yield show
 
 
-def _effort(study: Study, standing: Standing) -> str:
+def _effort(study: "Study", standing: "Standing") -> str:
     """Return what was done, with a note if the budget will probably not decide, from the evidence so far."""
     counts = {arm: pulls for arm, (pulls, _) in study.log.counts().items()}
     if (items := study.problem.items) is not None:
