@@ -1,4 +1,4 @@
-"""Gates on identical code: how often does each tool cry wolf, and does it find a true regression of 5%?
+"""Measure how often gates fail on identical code, and whether they find a true regression of 5%.
 
     python benchmarks/false_alarms.py [--gates 60] [--runs 400] [--minutes 30] [--only quiet,wander] [--tools 2%]
 

@@ -35,9 +35,8 @@ def gather(folder: Path) -> Path:
     for page in docs.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace("../benchmarks/results/", "made/results/"), encoding="utf-8")
-    with (docs / "figures.md").open(
-        "a", encoding="utf-8"
-    ) as figures:  # results belong below the page that quotes them
+    # results belong below the page that quotes them
+    with (docs / "figures.md").open("a", encoding="utf-8") as figures:
         figures.write("\n```{toctree}\n:hidden:\n:glob:\n\nmade/results/*\n```\n")
     made = {
         "reference.md": reference(),
