@@ -31,7 +31,7 @@ from truearm.problem import Problem
 from truearm.report import tables
 from truearm.report.numbers import unit_for
 from truearm.report.words import summarize, voice_for
-from truearm.service.app import published_schema
+from truearm.service.app import openapi_schema
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "docs/images/race.json"
@@ -109,7 +109,7 @@ def _spaced(words: str) -> str:
 
 def http() -> str:
     """Return every route of the service with its types, from the schema that it publishes."""
-    described = published_schema()
+    described = openapi_schema()
     parts = [
         "# HTTP reference",
         "What `truearm serve` answers, from its `/openapi.json`. [The service](service.md) explains it.",

@@ -71,9 +71,9 @@ def test_every_public_name_and_verb_has_its_place():
 
 
 def test_every_route_and_field_has_its_place():
-    from truearm.service.app import published_schema
+    from truearm.service.app import openapi_schema
 
-    described, page = published_schema(), made.HTTP.read_text(encoding="utf-8")
+    described, page = openapi_schema(), made.HTTP.read_text(encoding="utf-8")
     routes = [f"## `{method.upper()} {path}`" for path, found in described["paths"].items() for method in found]
     fields = [
         f"| `{name}` |" for kind in described["components"]["schemas"].values() for name in kind["properties"]

@@ -1,16 +1,14 @@
 """The pages of the service in a real browser, over a real server: what a team sees."""
 
 import random
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from service.serving import SOURCE, Server, hosting
-from truearm.service.access import create_token, remove_token
-from truearm.service.models import NewStudy
+from service.serving import SOURCE, Server
+from truearm.service.access import create_token
 from truearm.store import Database
 
 from .test_browser_page import CONTRASTS
@@ -36,6 +34,16 @@ def opened(browser, url, **more):
     yield page
     context.close()
     assert not complaints
+
+
+@contextmanager
+def measuring(browser, url, name):
+    """Open the card of a study on a phone."""
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", name)
+        page.click("text=Start")
+        page.wait_for_selector("#card:visible")
+        yield page
 
 
 def begun(server, name, arms=("Lemon", "Ginger", "Mint"), **more):
@@ -101,10 +109,7 @@ def test_a_lost_connection_says_so_and_catches_up(browser, tmp_path):
 
 def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
     url = begun(server, "phone")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "cleo")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
+    with measuring(browser, url, "cleo") as page:
         page.fill("#value", "about five")
         page.click("#send")
         page.wait_for_selector("text=A reading is a number")
@@ -121,10 +126,7 @@ def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
 def test_a_card_takes_nothing_until_the_next_pull_is_there(browser, server):
     """What was typed meanwhile vanished, and a tap did nothing: the reading was lost without a word."""
     url = begun(server, "meanwhile")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "gus")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
+    with measuring(browser, url, "gus") as page:
         held = []
 
         def hold(route):  # the next pull is long in coming
@@ -168,10 +170,7 @@ def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser,
 @pytest.mark.parametrize(("typed", "told_as"), [("1,234", None), ("1e999", None), ("-0,5", -0.5), (",5", 0.5)])
 def test_what_may_be_two_numbers_is_not_guessed(browser, server, typed, told_as):
     url = begun(server, f"typed-{['1,234', '1e999', '-0,5', ',5'].index(typed)}")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "eve")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
+    with measuring(browser, url, "eve") as page:
         page.fill("#value", typed)
         page.click("#send")
         page.wait_for_selector("text=A reading is a number" if told_as is None else "text=1 measured by you, eve")
@@ -250,14 +249,6 @@ def test_a_bound_that_is_none_begins_no_study(browser, server, typed, share):
     assert definition["problem"]["contamination"]["eps"] == share
 
 
-def test_a_field_that_the_server_refuses_is_gone_to(browser, server):
-    with opened(browser, f"{server.url}/new") as page:
-        page.fill("#arms", "A\nA")
-        page.get_by_role("button", name="Start").click()
-        page.wait_for_selector("#notice:has-text('different names')")
-        assert page.evaluate("document.activeElement.id") == "arms"
-
-
 def test_a_new_study_says_how_readings_come_in(browser, server):
     url = begun(server, "hints")
     with opened(browser, url) as page:
@@ -293,28 +284,6 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
         page.fill("#worker", "fay")
         page.click("text=Start")
         page.wait_for_selector("text=Nobody is asked here")
-
-
-def test_a_study_that_cannot_be_read_says_so_beside_the_others(browser, tmp_path):
-    path = tmp_path / "s.db"
-    with hosting(path) as host:
-        for name in ("whole", "torn"):
-            host.create(NewStudy(arms=["A", "B"], id=name))
-            host.ask(name, "ann", 2)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TRIGGER truearm_no_update")
-        connection.execute("UPDATE truearm_event SET arm = 'B' WHERE study = 'torn' AND position = 1")
-    with Server(path) as damaged, opened(browser, damaged.url) as page:
-        page.wait_for_selector(".cards .broken :text('Cannot be read')")
-        assert "restore a copy" in page.inner_text(".cards .broken")
-        assert page.locator(".cards li").count() == 2
-
-
-def test_one_arm_is_counted_as_one(browser, server):
-    begun(server, "alone", arms=("A",))
-    with opened(browser, server.url) as page:
-        page.wait_for_selector(".cards :text('0 readings of 1 arm')")
-        assert "1 arms" not in page.inner_text("#studies")
 
 
 def test_names_are_text_and_the_policy_holds(browser, server):
@@ -410,22 +379,6 @@ def test_what_cannot_be_a_token_is_not_sent(browser, guarded, path):
         page.wait_for_selector("text=Only mine")
 
 
-def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path):
-    path = tmp_path / "studies.db"
-    database = Database(str(path))
-    admin, viewer = create_token(database, "admin"), create_token(database, "viewer")
-    with Server(path) as server:
-        with server.client(admin) as http:
-            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
-        with opened(browser, f"{server.url}/s/mine#token={viewer}") as page:
-            page.wait_for_selector("text=No reading yet")
-            remove_token(database, viewer.split("_")[1])
-            server.end()
-            with Server(path, port=int(server.url.rpartition(":")[2])):
-                page.wait_for_selector("#token-form:has-text('unknown or was removed')", timeout=20_000)
-    database.close()
-
-
 def test_one_reading_is_a_reading(browser, server):
     url = begun(server, "first")
     with server.client() as http:
@@ -503,10 +456,7 @@ def test_an_address_that_cannot_be_read_is_no_study(browser, server):
 
 def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
     url = begun(server, "renamed")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "anm")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
+    with measuring(browser, url, "anm") as page:
         page.get_by_role("button", name="Change name").click()
         assert page.input_value("#worker") == "anm"
         page.fill("#worker", "ann")
@@ -525,10 +475,7 @@ def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
 def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
     """It was asked for under the other name; given back under the new one it would stay out, and nobody knew."""
     url = begun(server, "given-back")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "anm")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
+    with measuring(browser, url, "anm") as page:
         page.get_by_role("button", name="Change name").click()
         page.fill("#worker", "ann")
         page.click("text=Start")
@@ -537,18 +484,6 @@ def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
         page.wait_for_selector("#card:visible")
     with server.client() as http:
         assert [out["worker"] for out in http.get("/studies/given-back").json()["out"]] == ["ann"]
-
-
-def test_a_pull_that_cannot_be_given_back_is_said(browser, server):
-    url = begun(server, "not-back")
-    with opened(browser, f"{url}/next", **PHONE) as page:
-        page.fill("#worker", "ann")
-        page.click("text=Start")
-        page.wait_for_selector("#card:visible")
-        with server.client() as http:
-            http.post("/studies/not-back/tell", json={"readings": [{"ticket": 0, "value": 1}]})
-        page.click("#release")
-        page.wait_for_selector("text=Not given back")
 
 
 def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
@@ -571,24 +506,6 @@ def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
             page.wait_for_timeout(500)
             assert held
             assert page.locator(".cards li").count() == 60
-
-
-CENTERED = """e => {
-    const range = document.createRange(), box = e.getBoundingClientRect();
-    range.selectNodeContents(e);
-    const text = range.getBoundingClientRect();
-    return Math.abs((text.top + text.bottom) / 2 - (box.top + box.bottom) / 2);
-}"""
-
-
-def test_words_stand_in_the_middle_of_their_buttons(browser, server):
-    url = begun(server, "buttons")
-    told(server, "buttons", 1)
-    for more in (PHONE, {}):
-        with opened(browser, url, **more) as page:
-            page.wait_for_selector(".actions .button:visible")
-            for button in page.locator(".actions .button:visible").all():
-                assert button.evaluate(CENTERED) < 2
 
 
 def test_long_names_leave_room_for_the_rest(browser, server):

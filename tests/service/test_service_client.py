@@ -39,20 +39,6 @@ def test_one_line_moves_a_loop_to_a_server(server):
         there.certificate.verify(there.readings)
 
 
-def test_several_workers_share_a_study(server):
-    Client(server.url, "shared", ["A", "B", "C"], contamination=0.02)
-    found = []
-    threads = [
-        threading.Thread(target=lambda seed=seed: found.append(loop(Client(server.url, "shared"), seed)))
-        for seed in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [result.best for result in found] == ["A"] * 4
-
-
 def test_readings_travel_as_they_are(server):
     with Client(server.url, "values", ["A", "B"]) as study:
         pulls = study.ask(4)
@@ -133,13 +119,6 @@ def test_a_run_that_takes_too_long_is_the_worst(server):
     assert study.readings["5"] == [-math.inf]
 
 
-def test_a_command_that_does_not_name_the_arm_is_refused(server):
-    Client(server.url, "nameless", ["A", "B"])
-    done = work(server, "nameless", "--", "true", check=False)
-    assert done.returncode == 2
-    assert "write {arm} where" in done.stderr
-
-
 ODD = [
     *((("sh", "-c", "{arm}"), name) for name in ("$(touch {0}/a)", "1; touch {0}/b", "'; touch {0}/c '", "a b")),
     (("echo", "{arm}"), "--help"),
@@ -194,11 +173,6 @@ def test_the_arm_is_never_the_program_and_no_shell_is_used(server, words, more):
     assert Client(server.url, "program").state["pulls"] == 0
 
 
-def test_plain_names_may_stand_in_code(server):
-    Client(server.url, "plain", ["1", "2"])
-    work(server, "plain", "-M", "1", "--", "sh", "-c", "echo {arm}")
-
-
 def test_a_reading_of_another_arm_is_refused(server):
     """Tickets that a restored log hands out anew may be of other arms than those that workers still hold."""
     with Client(server.url, "restored", ["A", "B"]) as study:
@@ -241,26 +215,6 @@ def test_a_command_without_its_arm_is_refused_before_any_server_is_asked():
     command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert "write {arm} where" in done.stderr
-
-
-def test_threads_that_share_a_client_get_their_own_answers(server):
-    with Client(server.url, "threads", ["A", "B"]) as study:
-        found, wrong = [], []
-
-        def look():
-            try:
-                for _ in range(30):
-                    found.append(study.state["id"])
-                    assert len(study.ask()) == 1
-            except Exception as error:
-                wrong.append(repr(error))
-
-        threads = [threading.Thread(target=look) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert (wrong, len(found)) == ([], 180)
 
 
 OPTIONS = [

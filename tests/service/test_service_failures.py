@@ -13,20 +13,17 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from truearm.errors import InvalidArgument
-from truearm.service import app
-from truearm.service.access import Limits, Settings, create_token, trusted_proxies
+from truearm.service.access import Limits, Settings, create_token, parse_proxies
 from truearm.service.app import Gate, Service, create_app
 from truearm.service.client import Client, ServiceError
-from truearm.service.models import NewStudy, PullReading
-from truearm.service.studies import NotFound
+from truearm.service.models import NewStudy, NotFound, PullReading
 from truearm.store import Database, StoreError
 
 from .serving import Server, hosting
@@ -265,11 +262,6 @@ def test_a_disk_that_cannot_be_written_to_is_said_at_once():
     assert said.endswith("; allow the user that runs this to write to it and to its directory")
 
 
-def test_a_database_in_memory_is_refused():
-    with pytest.raises(InvalidArgument, match=":memory: cannot be a file; choose a file"):
-        Database(":memory:")
-
-
 def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
     postgresql.psql("CREATE DATABASE gone")
     with Server(postgresql.get_uri("gone")) as server, server.client() as http:
@@ -288,21 +280,6 @@ def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
         assert Client(server.url, "gone").ask(1)[0].ticket == 2
 
 
-@contextmanager
-def hung(postgresql):
-    """Stop all processes of a PostgreSQL: it takes connections as before, and never answers."""
-    pid = postgresql.get_pid()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    processes = [pid, *map(int, children)]
-    for process in processes:
-        os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
-
-
 def test_a_statement_that_takes_too_long_is_ended_by_the_server(postgresql):
     with closing(Database(postgresql.get_uri(), timeout=0.2)) as database:
         with (
@@ -311,30 +288,6 @@ def test_a_statement_that_takes_too_long_is_ended_by_the_server(postgresql):
         ):
             connection.execute("SELECT pg_sleep(20)")
         assert database.last("none") is None
-
-
-def test_health_is_told_in_time_while_the_database_hangs(postgresql, monkeypatch):
-    monkeypatch.setattr(app, "_HEALTH_TIMEOUT_S", 0.5)
-    postgresql.psql("CREATE DATABASE unwell")
-    service = Service(Settings(database=postgresql.get_uri("unwell")))
-
-    async def asked():
-        transport = httpx.ASGITransport(create_app(service))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            found = [await http.get("/healthz")]
-            with hung(postgresql):
-                await asyncio.sleep(app._HEALTH_MAX_AGE_S)
-                found += await asyncio.gather(*(http.get("/healthz") for _ in range(20)))
-            while found[-1].status_code != 200:
-                await asyncio.sleep(0.1)
-                found.append(await http.get("/healthz"))
-        return found
-
-    with closing(service.database):
-        first, *found = asyncio.run(asyncio.wait_for(asked(), 60))
-    assert first.status_code == 200
-    assert {answer.status_code for answer in found[:20]} == {503}
-    assert "did not answer within 0.5 seconds" in found[0].json()["detail"]
 
 
 def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
@@ -435,21 +388,13 @@ def raw(server, *pieces, pause=0.0):
         return answer
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(impatient):
-    assert raw(impatient, b"GET /healthz HT") == b""
-
-
 DROPS = [bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 70]
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
-def test_a_second_head_that_does_not_come_is_not_waited_for(impatient):
-    """The connection answers one request and is closed; without that, drops would keep it open for ever."""
-    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    assert raw(impatient, whole, *DROPS, pause=0.05).count(b"HTTP/1.1") == 1
-
-
-def test_a_head_that_comes_in_drops_is_not_waited_for(impatient):
-    assert raw(impatient, *DROPS, pause=0.05) == b""
+@pytest.mark.parametrize(("pieces", "answers"), [(DROPS[:15], 0), (DROPS, 0), ([WHOLE, *DROPS], 1)])
+def test_a_head_that_comes_late_or_in_drops_is_not_waited_for(impatient, pieces, answers):
+    assert raw(impatient, *pieces, pause=0.05).count(b"HTTP/1.1") == answers
 
 
 HEAD = b"POST /studies/slow/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -478,16 +423,6 @@ def test_what_is_no_request_is_refused(impatient):
         answer = raw(impatient, draw.randbytes(200) + b"\r\n\r\n")
         assert answer == b"" or answer.split()[1] == b"400"
     assert impatient.get("/healthz")["status"] == "ok"
-
-
-def test_slow_clients_keep_nobody_out(impatient):
-    slow = [threading.Thread(target=raw, args=(impatient, b"GET / H")) for _ in range(50)]
-    for thread in slow:
-        thread.start()
-    with impatient.client() as http:
-        assert http.get("/healthz").status_code == 200
-    for thread in slow:
-        thread.join()
 
 
 def test_who_asks_too_often_is_told_to_wait(tmp_path):
@@ -552,32 +487,16 @@ def test_a_proxy_is_known_at_a_server_of_both_kinds_of_addresses():
     """There 10.0.0.1 comes as ::ffff:10.0.0.1, and everybody behind it would share the limit of one address."""
     from uvicorn.middleware.proxy_headers import _TrustedHosts
 
-    trusted = _TrustedHosts(trusted_proxies("10.0.0.1,192.168.0.0/16,2001:db8::1"))
+    trusted = _TrustedHosts(parse_proxies("10.0.0.1,192.168.0.0/16,2001:db8::1"))
     known = ["10.0.0.1", "::ffff:10.0.0.1", "192.168.7.7", "::ffff:192.168.7.7", "2001:db8::1"]
     assert [each in trusted for each in known] == [True] * 5
     assert [each in trusted for each in ("10.0.0.2", "::ffff:10.0.0.2", "2001:db8::2")] == [False] * 3
-
-
-def test_other_files_are_left_alone(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
-        connection.execute("CREATE TABLE mine (x)")
-    (tmp_path / "text.db").write_text("words " * 100)
-    for name in ("other.db", "text.db"):
-        before = (tmp_path / name).read_bytes()
-        with pytest.raises(RuntimeError, match="is not a database of truearm serve, and was left as it is"):
-            Server(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == before
 
 
 def test_a_port_that_is_taken_is_said(impatient, tmp_path):
     port = impatient.url.rpartition(":")[2]
     with pytest.raises(RuntimeError, match=f"port {port}: .* choose others with --host and"):
         Server(tmp_path / "s.db", port=port)
-
-
-def test_every_line_of_the_log_is_json(impatient):
-    lines = [json.loads(line) for line in list(impatient.lines)]
-    assert {"at", "level", "message"} <= lines[-1].keys()
 
 
 def test_pages_and_the_schema_have_a_rate_limit_too(tmp_path):

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from truearm.service import answers
-from truearm.service.models import ArmReading, NewStudy, PullReading
-from truearm.service.problems import Refused
+from truearm.service.models import ArmReading, NewStudy, PullReading, Refused
 from truearm.study import Study
 
 from .serving import hosting
@@ -311,14 +310,6 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),
     ("POST /studies", NEW | {"delta": "x"}, 422, "delta", "x", "delta must be a number"),
-    (
-        "POST /studies",
-        NEW | {"contamination": 0.7},
-        422,
-        "contamination",
-        0.7,
-        "contamination must be in [0, 0.5)",
-    ),
     ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
     ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", "like '2%'"),
     ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
@@ -341,14 +332,6 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies/wrong/ask", {"worker": "ann", "n": 0}, 422, "n", 0, "an integer >= 1"),
     ("POST /studies/wrong/ask", {"worker": "a\0"}, 422, "worker", "a\0", "remove them"),
     ("POST /studies/wrong/ask", {"worker": 3}, 422, "worker", 3, "worker must be text, but got 3"),
-    (
-        "POST /studies/wrong/tell",
-        {"readings": [{"ticket": "0", "value": 1}]},
-        422,
-        "readings[0].ticket",
-        "0",
-        "integer",
-    ),
     ("POST /studies/wrong/tell", {"readings": [{"ticket": 0}]}, 422, "readings[0].value", None, "is missing"),
     (
         "POST /studies/wrong/tell",
@@ -357,22 +340,6 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
         "readings[0].value",
         "1.5",
         "a number",
-    ),
-    (
-        "POST /studies/wrong/readings",
-        {"key": "k", "readings": [{"arm": "A", "value": 1}]},
-        409,
-        "study",
-        "wrong",
-        "use ask",
-    ),
-    (
-        "POST /studies/still/readings",
-        {"key": "k", "readings": [{"arm": "C", "value": 1}]},
-        422,
-        "readings[0].arm",
-        "C",
-        "A, B",
     ),
     ("POST /studies/still/ask", {"worker": "ann"}, 409, "study", "still", "send its readings to /readings"),
     ("POST /studies/nowhere/ask", {"worker": "ann"}, 404, "study", "nowhere", "see GET /studies"),

@@ -66,7 +66,7 @@ def client_network(address: str) -> str:
     return str(found.ipv4_mapped or IPv6Network((int(found), 64), strict=False))
 
 
-def trusted_proxies(proxy: str) -> str:
+def parse_proxies(proxy: str) -> str:
     """Return all forms in which the addresses of proxies may arrive."""
     found: list[str] = []
     for text in map(str.strip, proxy.split(",")):

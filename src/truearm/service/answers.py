@@ -1,11 +1,16 @@
-"""A hosted study as what a server sends: its state, its line in a list, its page, its log, and its readings."""
+"""A hosted study as what a server sends: state, line in a list, page, log, readings, and events as they happen."""
 
+import asyncio
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from truearm.claims.certificate import Status
@@ -15,13 +20,15 @@ from truearm.report.numbers import count, name_of, names
 from truearm.report.pages import parts
 from truearm.report.words import PLAIN
 from truearm.service import models
-from truearm.service.problems import Refused
-from truearm.service.studies import GIVEN, HostedStudy
-from truearm.store import Database, Row
+from truearm.service.studies import GIVEN, HostedStudy, Studies
+from truearm.store import Database, Row, StoreError
 
 _MAX_NAMED = 3  # arms
 _TABLE = ("ticket", "arm", "draw", "value", "worker", "at")
 _PART_ROWS = 5000
+_STREAM_ROWS = 500
+_POLL_S = 0.5  # between looks at what other processes wrote
+_KEEP_ALIVE_S = 15.0
 _READINGS = (  # in order of issue; the first condition is that of an index
     "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
     "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
@@ -178,7 +185,7 @@ def as_parquet(found: Iterable[list[Reading]]) -> Iterator[bytes]:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         msg = "Parquet needs pyarrow; install pyarrow on the server, or request readings.csv"
-        raise Refused(501, "Not implemented", msg) from None
+        raise models.Refused(501, "Not implemented", msg) from None
     kinds = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.string(), pa.float64())
     file, schema = pa.BufferOutputStream(), pa.schema(list(zip(_TABLE, kinds, strict=True)))
     with pq.ParquetWriter(file, schema) as writer:
@@ -186,3 +193,65 @@ def as_parquet(found: Iterable[list[Reading]]) -> Iterator[bytes]:
             columns = list(zip(*part, strict=True)) or [()] * len(_TABLE)
             writer.write_table(pa.table([list(column) for column in columns], schema=schema))
     yield file.getvalue().to_pybytes()
+
+
+class Followers:
+    """The clients of this process that wait for events, by study."""
+
+    def __init__(self, studies: Studies) -> None:
+        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.is_ending: Callable[[], bool] = lambda: False
+        studies.listeners.append(self._notify)
+
+    @property
+    def count(self) -> int:
+        """The number of clients."""
+        return sum(map(len, self._waiting.values()))
+
+    def _notify(self, name: str) -> None:  # called in any thread
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, name)
+
+    def _wake(self, name: str) -> None:
+        for event in self._waiting.get(name, ()):
+            event.set()
+
+    async def follow(
+        self, name: str, position: int, read: Callable[[str, int, int], Awaitable[list[Row]]]
+    ) -> AsyncIterator[bytes]:
+        """Iterate over the events after a position, without end; `read` returns rows, or refuses."""
+        self._loop = asyncio.get_running_loop()
+        changed = asyncio.Event()
+        self._waiting[name].add(changed)
+        sent_at, digest = time.monotonic(), None  # digest: of the row at the position, once it is known
+        try:
+            yield b"retry: 1000\n\n"
+            while not self.is_ending():
+                changed.clear()
+                found = await read(name, position - 1, _STREAM_ROWS + 1)
+                is_known = found and found[0].position == position and digest in (None, found[0].digest)
+                if not is_known and (position or digest):
+                    position, digest = 0, None  # the log was replaced, as by a backup
+                    continue
+                rows, digest = found[1:], found[-1].digest if found else None
+                if rows:
+                    position, sent_at = rows[-1].position, time.monotonic()
+                    yield b"".join(map(_message, rows))
+                elif time.monotonic() - sent_at >= _KEEP_ALIVE_S:
+                    sent_at = time.monotonic()
+                    yield b": keep-alive\n\n"
+                if len(rows) < _STREAM_ROWS:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(changed.wait(), _POLL_S)
+        except (StoreError, models.Refused) as error:
+            yield b"event: problem\ndata: " + msgspec.json.encode(models.from_error(error)) + b"\n\n"
+        finally:
+            self._waiting[name].discard(changed)
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+
+def _message(row: Row) -> bytes:
+    body = msgspec.json.encode(log_entry(row))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.position, row.kind.encode(), body)

@@ -35,11 +35,9 @@ from truearm import __version__
 from truearm.errors import TruearmError
 from truearm.report.export import document
 from truearm.report.pages import asset
-from truearm.service import answers, models, problems
+from truearm.service import answers, models
 from truearm.service.access import Grant, Settings, Tokens, client_network, is_loopback
-from truearm.service.followers import Followers
-from truearm.service.models import Problem
-from truearm.service.problems import Refused
+from truearm.service.models import Problem, Refused
 from truearm.service.studies import Studies
 from truearm.store import Database, Row, StoreError
 
@@ -75,7 +73,7 @@ class Service:
         self.database = Database(settings.database)
         self.studies = Studies(self.database, settings.limits)
         self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
-        self.followers = Followers(self.studies)
+        self.followers = answers.Followers(self.studies)
         self._drawing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._health: tuple[float, asyncio.Future[None]] | None = None
 
@@ -156,7 +154,7 @@ class JsonRequest(Request[Any, Any, Any]):
         try:
             return msgspec.json.decode(body, type=field.annotation)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise problems.malformed(error, body, field.annotation) from None
+            raise models.explain_invalid(error, body, field.annotation) from None
 
     async def body(self) -> bytes:
         """Return the body, or refuse one that is too large or too slow."""
@@ -430,7 +428,7 @@ async def health(service: NamedDependency[Service]) -> models.Health:
 @get("/openapi.json", include_in_schema=False, sync_to_thread=False)
 def openapi() -> Response[bytes]:
     """Return the published schema."""
-    return _json(published_schema())
+    return _json(openapi_schema())
 
 
 _PAGES = {  # by path: the template, and the title
@@ -504,7 +502,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
 
 
 @cache
-def published_schema() -> dict[str, Any]:
+def openapi_schema() -> dict[str, Any]:
     """Return the OpenAPI description of the service."""
     schema: dict[str, Any] = _litestar(None).openapi_schema.to_schema()
     kinds = [kind for kind in vars(models).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
@@ -545,7 +543,7 @@ def _problem_response(scope: Any, error: Exception) -> Response[bytes]:  # noqa:
     if isinstance(error, Refused):
         problem, headers = error.problem, error.headers
     elif isinstance(error, TruearmError):
-        problem = problems.from_error(error)
+        problem = models.from_error(error)
         if problem.status >= 500:
             LOG.error(str(error), extra={"fields": {"event": "failed", "request": name}})
         headers = {"Retry-After": "1"} if problem.status == 503 else {}

@@ -34,7 +34,7 @@ from truearm.problem import (
     check_names,
     check_positive,
 )
-from truearm.service import models, problems
+from truearm.service import models
 from truearm.service.studies import define, options_of
 from truearm.store import Row, check_chain, first_digest, from_text
 from truearm.study import Study
@@ -312,7 +312,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     try:
         return msgspec.convert(fields, models.NewStudy)
     except msgspec.ValidationError as error:
-        wrong = problems.malformed(error, msgspec.json.encode(fields), models.NewStudy).problem
+        wrong = models.explain_invalid(error, msgspec.json.encode(fields), models.NewStudy).problem
         raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
 
 

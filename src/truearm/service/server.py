@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 
 from truearm.errors import InvalidArgument, printable
-from truearm.service.access import Limits, Settings, check_host, trusted_proxies
+from truearm.service.access import Limits, Settings, check_host, parse_proxies
 from truearm.service.app import LOG, Service, create_app
 
 _SHUTDOWN_S = 10  # for running requests
@@ -106,7 +106,7 @@ def serve(settings: Settings) -> None:
 
     from litestar.concurrency import set_asyncio_executor
 
-    proxies = None if settings.proxy is None else trusted_proxies(settings.proxy)
+    proxies = None if settings.proxy is None else parse_proxies(settings.proxy)
     service = Service(settings)
     try:
         service.tokens.read()

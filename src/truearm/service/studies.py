@@ -49,14 +49,6 @@ _MAX_NAMED = 10  # arms in a message
 _KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
 
 
-class NotFound(ProtocolError):
-    """There is no study of that name."""
-
-
-class Conflict(ProtocolError):
-    """The request does not fit the study."""
-
-
 class HostedStudy:
     """One study: the replay of its log, and which worker holds which pull."""
 
@@ -109,7 +101,7 @@ class HostedStudy:
         if self.holders:
             self.holders = {t: self.holders[t] for t in self.study.log.waiting().tolist() if t in self.holders}
 
-    def held(self, worker: str) -> list[Pull]:
+    def pulls_of(self, worker: str) -> list[Pull]:
         """Return the pulls that a worker holds and whose lease has not ended, in order of issue."""
         now = time.time()
         return [
@@ -195,11 +187,11 @@ class Studies:
                 [(count,)] = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
                 if count >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
-                    raise Conflict(msg)
+                    raise models.Conflict(msg)
                 transaction.append([first_row(text)])
         if known is not None and known.notes != text:
             msg = f"id {name!r} is the name of another study; choose another one"
-            raise Conflict(msg, "id", name)
+            raise models.Conflict(msg, "id", name)
         return models.Created(name, known is None)
 
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
@@ -242,7 +234,7 @@ class Studies:
         with self._lock_study(name) as hosted:
             if not hosted.passive:
                 msg = f"study {name!r} hands out pulls; use ask and tell, or create a passive study"
-                raise Conflict(msg, "study", name)
+                raise models.Conflict(msg, "study", name)
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
             with self._writing(hosted) as transaction:
                 if known := transaction.execute(_KEY, (name, key)):
@@ -273,7 +265,7 @@ class Studies:
         with self._writing(hosted, events) as transaction:
             if hosted.passive:
                 msg = f"study {hosted.name!r} is passive and hands out no pulls; send its readings to /readings"
-                raise Conflict(msg, "study", hosted.name)
+                raise models.Conflict(msg, "study", hosted.name)
             hosted.study.log_to(events.extend)
             try:
                 yield events
@@ -316,7 +308,7 @@ class Studies:
         row = self.database.row(name, 0) if re.fullmatch(models.ID, name) else None  # a database may reject others
         if row is None:
             msg = f"there is no study {name!r}; see GET /studies"
-            raise NotFound(msg, "study", name)
+            raise models.NotFound(msg, "study", name)
         hosted = HostedStudy(name, row)
         with self._guard:
             known = self._loaded.setdefault(name, hosted)
@@ -375,7 +367,7 @@ def _contamination(given: float | models.Bound | str | None, *, rounds: bool) ->
 
 def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
     """Return the pulls that a worker holds, and new ones if it wants more."""
-    held, study = hosted.held(worker), hosted.study
+    held, study = hosted.pulls_of(worker), hosted.study
     if study.done:
         return []
     if len(held) >= n or (held and study.problem.rounds):
@@ -441,4 +433,4 @@ def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
     first, *rows = known
     if first.kind == GIVEN or [list(row[1:7]) for row in rows] != texts:
         msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
-        raise Conflict(msg, "key", key)
+        raise models.Conflict(msg, "key", key)
