@@ -14,7 +14,6 @@ import numpy as np
 from truearm import bounds, families
 from truearm.bounds import Constants
 from truearm.bounds.lower import lifting
-from truearm.errors import InvalidArgument
 from truearm.families import Law
 from truearm.lab.adversaries import Attack, Bad, Stationary
 from truearm.problem import (
@@ -112,11 +111,8 @@ def confounded(eps: float) -> Instance:
 
 def extreme_shift(eps: float, length: float = 1.0) -> Instance:
     """Return the uniform law whose contaminated median is off by exactly the bias U (Remark 11)."""
-    check_eps(eps)
-    high = check_positive("length", length) / (1 - eps)
-    if eps == 0:
-        return Instance("extreme shift", (families.uniform(0.0, length),))
-    attack = Stationary(eps, families.uniform(length, high))
+    high = check_positive("length", length) / (1 - check_eps(eps))
+    attack = Stationary(eps, families.uniform(length, high)) if eps else None
     return Instance("extreme shift", (families.uniform(0.0, length),), attack=attack)
 
 
@@ -131,8 +127,7 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     slack
         The a of audit 1.c, in [0, eps).
     """
-    if not 0 <= slack < check_eps(eps):
-        raise InvalidArgument(f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}")
+    require(0 <= slack < check_eps(eps), "slack", slack, f"be in [0, eps) = [0, {eps!r})")
     law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
     attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
@@ -154,8 +149,8 @@ def lifted(
     constants
         "paper" for the lifting as printed, "sharp" for the repaired one (audit 1.h).
     """
-    if not parameters or max(parameters) > parameters[0]:
-        raise InvalidArgument(f"parameters must begin with the largest, but got {list(parameters)!r}")
+    is_first_best = len(parameters) > 0 and max(parameters) == parameters[0]
+    require(is_first_best, "parameters", list(parameters), "begin with the largest")
     power = check_adversary(adversary)
     lifts = [lifting(p, eps, adversary, best=arm == 0, constants=constants) for arm, p in enumerate(parameters)]
     laws = [
@@ -189,10 +184,9 @@ def howard_ramdas(
     elif kind == "cauchy":
         rest = families.cauchy()
         first = rest.affine(1.0, 2 * (rest.ppf_left(p + slack) - rest.ppf_left(p)))
-    elif kind == "normal_spread":
-        first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
     else:
-        raise InvalidArgument(f"kind must be 'uniform', 'cauchy' or 'normal_spread', but got {kind!r}")
+        require(kind == "normal_spread", "kind", kind, "be 'uniform', 'cauchy' or 'normal_spread'")
+        first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
     arms = (first, *[rest] * (check_count("k", k, 2) - 1))
     return Instance(f"Howard-Ramdas {kind} {p:g}", arms, p)
 

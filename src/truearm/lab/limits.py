@@ -49,29 +49,19 @@ def limit(
     if within.relative:
         msg = f"tolerance={tolerance!r} must be absolute here; a relative one is absolute for log-readings"
         raise InvalidArgument(msg)
-    seen = observed(instance, attack)
-    if instance.at_least is not None:
-        return _share_limit(instance, seen, Contamination.of(contamination), within.amount)
-    levels = Levels.of(instance.quantile, Contamination.of(contamination))
+    seen, declared, best = observed(instance, attack), Contamination.of(contamination), instance.best
+
+    def certify(arm: int) -> Limit:
+        if instance.at_least is None:
+            levels = Levels.of(instance.quantile, declared)
+            return characteristic_time(seen, levels, best=arm, tolerance=within.amount)
+        shares, c = [1 - float(law.cdf_left(instance.at_least)) for law in seen], declared or Contamination(0.0)
+        return share_limit(shares, c.eps, c.adversary, tolerance=within.amount, answer=arm)
+
     if not within:
-        return characteristic_time(seen, levels, best=instance.best)
-    found = [characteristic_time(seen, levels, best=arm, tolerance=within.amount) for arm in range(len(seen))]
-    return _easiest(found, instance.best)
-
-
-def _share_limit(
-    instance: Instance, seen: Sequence[Observed], declared: Contamination | None, tolerance: float
-) -> Limit:
-    shares = [1 - float(law.cdf_left(instance.at_least or 0.0)) for law in seen]
-    c, best = declared or Contamination(0.0), instance.best
-    if not tolerance:
-        return share_limit(shares, c.eps, c.adversary, answer=best)
-    found = [share_limit(shares, c.eps, c.adversary, tolerance=tolerance, answer=i) for i in range(len(shares))]
-    return _easiest(found, best)
-
-
-def _easiest(found: Sequence[Limit], best: int) -> Limit:
-    """Return the limit where several arms are right answers, of which the cheapest may be given."""
+        return certify(best)
+    # several arms are right answers, of which the cheapest may be given
+    found = [certify(arm) for arm in range(len(seen))]
     certified = [one for one in found if math.isfinite(one.time)]
     if not certified:
         return found[best]
