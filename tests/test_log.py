@@ -162,6 +162,7 @@ def written(path, pulls=20, seed=1):
         study.release(out.pop())
         study.tell(out.pop(), float("nan"))
         study.tell(out.pop(), float("-inf"))
+        study.tell(out.pop(), Noted(9.5, {}))
         for pull in out:
             study.tell(pull, Noted(rng.gauss(10, 1), {"wall": rng.random(), "host": f"h{rng.randrange(10)}"}))
         return store.head
@@ -273,6 +274,7 @@ def test_a_log_that_was_not_changed_is_verified_with_its_head(tmp_path):
     head = written(tmp_path / "run.db")
     found = verify(tmp_path / "run.db", head)
     assert (found.events, found.head, found.study.in_flight) == (40, head, 0)
+    assert {} in [event.notes for event in found.study.events() if isinstance(event, Reading)]
 
 
 def test_the_chain_is_what_the_docs_say(log):

@@ -241,7 +241,7 @@ class Database(_Reader):
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
 
     def prepare(self) -> None:
-        """Create the tables if there are none."""
+        """Create the tables if they are missing."""
         if self.is_file:
             self.exists()
         with self._connection() as connection:
@@ -272,7 +272,7 @@ class Database(_Reader):
                 self._turn.release()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement by itself and return its rows."""
+        """Run a statement on its own and return its rows."""
         with self._connection() as connection:
             return list(connection.execute(self.sql(statement), values).fetchall())
 
@@ -329,7 +329,7 @@ class Database(_Reader):
 
     def _open_file(self) -> sqlite3.Connection:
         if self._stat is not None and not self.path.exists():  # or SQLite would create an empty one
-            raise self._gone()
+            raise self._no_file_error()
         connection = sqlite3.connect(
             self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
@@ -374,7 +374,7 @@ class Database(_Reader):
             connection.execute(f"PRAGMA user_version = {VERSIONS[self._application]}")
         connection.execute(_STAMP)
         connection.execute("COMMIT")
-        while time.monotonic() < deadline:  # this statement does not wait for other connections by itself
+        while time.monotonic() < deadline:  # this statement does not wait for other connections
             with suppress(sqlite3.OperationalError):
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
                     self._stamp(connection)
@@ -408,7 +408,7 @@ class Database(_Reader):
             if self.replaced or (stat is not None and stat[:2] != self._stat[:2]) or time.monotonic() > deadline:
                 self._give_up()
             if stat is None:
-                raise self._gone()
+                raise self._no_file_error()
             if connection.execute("SELECT stamp FROM truearm_stamp").fetchone() == (str(stat),):
                 self._stat = stat  # another process or thread made a checkpoint
                 return
@@ -428,7 +428,7 @@ class Database(_Reader):
         )
         raise StoreError(msg)
 
-    def _gone(self) -> StoreError:
+    def _no_file_error(self) -> StoreError:
         return StoreError(f"the database {self.name} is gone; put the file back, nothing was written since")
 
     def _open_server(self) -> Any:  # noqa: ANN401 - psycopg is optional
@@ -563,16 +563,12 @@ class Store:
 
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
-        for rows in self._chunks():
-            if heads is not None:
-                heads.update(row[7].hex() for row in rows)
-            yield from from_text(rows)
-
-    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         before = self._row(0)
         while rows := self._database.tuples(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
-            yield rows
+            if heads is not None:
+                heads.update(row[7].hex() for row in rows)
+            yield from from_text(rows)
             before = Row._make(rows[-1])
 
     def check_file_content(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from types import NoneType
 from typing import Any, Self, Unpack
 
 from numpy.typing import ArrayLike
@@ -370,7 +371,7 @@ class Study:
         for kind, group in groupby(rows, itemgetter(0)):
             run = [*group]
             _, tickets, arms, draws, values, notes = zip(*run, strict=True)
-            is_plain = _types(tickets) == {int} and _types(arms) == {str} and not any(notes)
+            is_plain = _types(tickets) == {int} and _types(arms) == {str} and _types(notes) == {NoneType}
             if is_plain and kind in (ISSUED, COUNTED) and _types(draws) == {int}:
                 self._repeat_ask(tickets, arms, draws, counted=kind == COUNTED)
             elif not (is_plain and kind == TOLD and self._repeat_tells(tickets, arms, values)):

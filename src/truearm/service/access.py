@@ -145,7 +145,7 @@ def _digest(secret: str) -> bytes:
 class Tokens:
     """The tokens of a database, read again every two seconds so that a removed one soon stops working.
 
-    If `required`, requests need a token even if there is none; once one exists they do in any case.
+    If `required`, requests need a token even while the database has no token; once one exists they do in any case.
     """
 
     def __init__(self, database: Database, *, required: bool = False) -> None:

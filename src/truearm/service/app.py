@@ -490,7 +490,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         guards=[check_role],
         request_class=JsonRequest,
         request_max_body_size=None if service is None else service.settings.limits.body,
-        exception_handlers={Exception: _handle_error},
+        exception_handlers={Exception: lambda request, error: _problem_response(request.scope, error)},
         openapi_config=OpenAPIConfig(
             "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
         ),
@@ -530,10 +530,6 @@ def openapi_schema() -> dict[str, Any]:
         "schema": {"type": "object"}
     }
     return schema
-
-
-def _handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    return _problem_response(request.scope, error)
 
 
 def _problem_response(scope: Any, error: Exception) -> Response[bytes]:  # noqa: ANN401 - of ASGI
