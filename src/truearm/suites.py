@@ -74,28 +74,24 @@ def suite(
 
 def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401
     """Return the columns to compare."""
+    import narwhals as nw
+
     if isinstance(asked, str):
         msg = f"metrics must be a list of columns, but got {asked!r}; write [{asked!r}]"
         raise InvalidArgument(msg)
-    known = list(frame) if isinstance(frame, Mapping) else _columns(frame)
+    try:
+        known = list(frame) if isinstance(frame, Mapping) else nw.from_native(frame, eager_only=True).columns
+    except TypeError:
+        msg = f"frame must be a data frame or a dict of sequences, but got {type(frame).__name__}"
+        raise InvalidArgument(msg) from None
     found = [name for name in known if name not in others] if asked is None else list(dict.fromkeys(asked))
     if not found:
-        msg = f"there is no column to compare beside {', '.join(sorted(others))}; name some in metrics"
+        msg = f"there is no column to compare besides {', '.join(sorted(others))}; name some in metrics"
         raise InvalidArgument(msg)
     if absent := [name for name in found if name not in known]:
         msg = f"metrics={absent[0]!r} is not a column; columns are {', '.join(map(repr, known))}"
         raise InvalidArgument(msg, "metrics", absent[0])
     return found
-
-
-def _columns(frame: Any) -> list[str]:  # noqa: ANN401
-    import narwhals as nw
-
-    try:
-        return list(nw.from_native(frame, eager_only=True).columns)
-    except TypeError:
-        msg = f"frame must be a data frame or a dict of sequences, but got {type(frame).__name__}"
-        raise InvalidArgument(msg) from None
 
 
 def _run(columns: Mapping[str, Mapping[str, Any]], arm: str, place: int) -> Run:
