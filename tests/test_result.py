@@ -15,11 +15,11 @@ from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclu
 from truearm.claims.certify import certify, check_support, describe
 from truearm.claims.result import Analysis, Lead, Result
 from truearm.errors import InvalidArgument
-from truearm.evidence import Breakdown, Levels, Trust, breakdown, pair, shift_sample
+from truearm.evidence import Breakdown, Trust, breakdown
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
 from truearm.policies.paper import PartialIdentification
-from truearm.problem import Contamination, Problem, Regularity, Tolerance
+from truearm.problem import Contamination, Problem, Regularity
 from truearm.study import Study
 
 RNG = np.random.default_rng(11)
@@ -195,24 +195,6 @@ def test_the_breakdown_point_is_where_the_claim_meets_its_threshold():
     for eps, is_enough in ((point, True), (point + 1e-5, False)):
         found = judge.against(1, trust=Trust.of(Contamination(eps))).log_value
         assert (found >= certificate.log_threshold) == is_enough
-
-
-@pytest.mark.parametrize("relative", [False, True])
-def test_the_certified_tolerance_is_reached_and_not_more(relative):
-    tapes = {"A": TAPES["A"] + 20, "B": TAPES["B"] + 20}
-    result = certify(
-        Problem(arms=("A", "B"), tolerance=Tolerance(0.0, relative=relative)),
-        tapes,
-        Verdict(status=Status.EXHAUSTED, candidates=("B",)),
-    )
-    samples, levels = {a: Sample.of(t) for a, t in tapes.items()}, Levels(0.475, 0.475)
-    reach = {
-        f: pair(
-            samples["B"], shift_sample(samples["A"], Tolerance(f * result.tolerance, relative=relative)), levels
-        )
-        for f in (0.999, 1.0)
-    }
-    assert reach[1.0].log_value >= math.log(20) > reach[0.999].log_value
 
 
 def test_the_quality_curve_pays_for_the_selection_and_falls_in_the_users_direction():

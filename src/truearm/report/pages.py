@@ -50,9 +50,9 @@ from truearm.report.tables import (
     apart_cell,
     arm_rows,
     control_rows,
+    display_order,
     ledger_rows,
     point_cell,
-    shown_order,
     spans,
     suite_order,
     suite_rows,
@@ -213,7 +213,7 @@ def fragment(result: Result) -> str:
         lines=words.lines(result, alarms=False),
         alarms=[words.alarm(a, result.problem) for a in (*result.doubts, *result.alarms)],
         titles=titles,
-        rows=[row(cells, name) for cells, name in zip(rows, shown_order(result), strict=True)],
+        rows=[row(cells, name) for cells, name in zip(rows, display_order(result), strict=True)],
         assumptions=result.assumptions,
     )
 
@@ -245,7 +245,7 @@ def _ratio_chart(result: Result, found: Sequence[Ratio], rows: Rows) -> dict[str
         drawn = _span_bar(one, window, (equal, equal))
         return _chart_row(arm, drawn, where, state, " ".join(kinds))
 
-    chart = [row(arm, *cells[-2:]) for arm, cells in zip(shown_order(result), rows[1:], strict=True)]
+    chart = [row(arm, *cells[-2:]) for arm, cells in zip(display_order(result), rows[1:], strict=True)]
     return {"rows": chart, "ticks": svg.ticks(window, sign="x")}
 
 

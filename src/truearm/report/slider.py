@@ -20,7 +20,7 @@ from truearm.evidence import Judge
 from truearm.problem import Adversary, Contamination, Interval
 from truearm.report import svg
 from truearm.report.numbers import ON_PAGES, interval, name_of, names, percent, plural, target_name, value
-from truearm.report.tables import Rows, point_cell, shown_order
+from truearm.report.tables import Rows, display_order, point_cell
 from truearm.report.words import Voice, is_tie_by_handicap
 
 _MAX_EPS = 0.49  # intervals exist below one half only
@@ -66,7 +66,7 @@ class Slider:
         return judge_of(self.result.certificate, self.tapes)
 
     @cached_property
-    def measured(self) -> Judge:
+    def plain_judge(self) -> Judge:
         """The judge of the readings without a handicap."""
         return as_measured(self.judge, self.tapes)
 
@@ -115,8 +115,8 @@ class Slider:
         if self.result.problem.rounds:  # rounds claim nothing about one arm: the observed value is shown
             return [(Interval(arm.observed, arm.observed),) * 2 for arm in self.result.arms]
         return [
-            self.measured.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
-            for i, sample in enumerate(self.measured.samples)
+            self.plain_judge.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
+            for i, sample in enumerate(self.plain_judge.samples)
         ]
 
     @cached_property
@@ -197,7 +197,7 @@ class Slider:
             return {"slider": self}
         said, decided = self.sentence(eps, adversary)
         arms, ends = self.result.problem.arms, self.intervals(eps, adversary)
-        order = map(arms.index, shown_order(self.result))
+        order = map(arms.index, display_order(self.result))
         sign = f" {self.voice.unit.sign}".rstrip()
         return {
             "slider": self,

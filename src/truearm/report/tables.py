@@ -43,12 +43,12 @@ Rows = list[tuple[str, ...]]
 """The titles of columns, then a row of cells each."""
 
 
-def _titled(rows: Sequence[Sequence[str]]) -> Rows:
+def _drop_untitled(rows: Sequence[Sequence[str]]) -> Rows:
     """Return rows without the columns that have no title."""
     return [tuple(cell for cell, title in zip(row, rows[0], strict=True) if title) for row in rows]
 
 
-def shown_order(result: Result) -> tuple[str, ...]:
+def display_order(result: Result) -> tuple[str, ...]:
     """Return the arms in the order of tables: those of an analysis the best first."""
     return result.ranking if isinstance(result, Analysis) else result.problem.arms
 
@@ -84,7 +84,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censo
             standing(result, arm.name, by=True),
         )
 
-    return _titled([titles, *(row(arms[name]) for name in shown_order(result))])
+    return _drop_untitled([titles, *(row(arms[name]) for name in display_order(result))])
 
 
 def ratio_cell(result: Result, ratio: Ratio) -> str:
@@ -231,7 +231,7 @@ def suite_rows(result: SuiteResult) -> Rows:
         point = point_cell(suite_point(result, one))
         return (name_of(one.metric), name_of(one.arm), *medians, apart_cell(one), one.standing, point)
 
-    return _titled([heading, *map(row, suite_order(result))])
+    return _drop_untitled([heading, *map(row, suite_order(result))])
 
 
 def suite_order(result: SuiteResult) -> list[Compared]:
