@@ -29,7 +29,7 @@ Readings = Mapping[str, Tape | Counted]
 
 
 class Status(StrEnum):
-    """How a study ended; docs/policies.md says when."""
+    """How a study ended; docs/why.md says when."""
 
     CERTIFIED = "certified"
     TOLERABLE = "tolerable"
