@@ -84,24 +84,14 @@ def edited(rng, source, target):
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
     column = rng.choice(["kind", "ticket", "arm", "draw", "value", "notes"])
     defined = "UPDATE truearm_event SET notes = ? WHERE position = 0"
+    broken = rng.choice(["", "{}", "[]", "null", "{", '"x"', "[" * 5000])
+    other = (f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(60)))
+    distortion = (defined, (json.dumps(distorted(rng, definition_of(connection))),))
     statement, values = rng.choice(
         [
-            (
-                defined,
-                (rng.choice(["", "{}", "[]", "null", "{", '"x"', "[" * 5000]),),
-            ),
-            (
-                defined,
-                (json.dumps(distorted(rng, definition_of(connection))),),
-            ),
-            (
-                defined,
-                (json.dumps(distorted(rng, definition_of(connection))),),
-            ),
+            *((defined, (broken,)), distortion, distortion, other, other),
             ("DROP TABLE truearm_event", ()),
             ("DELETE FROM truearm_event WHERE position = 0", ()),
-            (f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(60))),
-            (f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(60))),
             ("DELETE FROM truearm_event WHERE position = ?", (rng.randrange(1, 60),)),
             ("UPDATE truearm_event SET arm = 'Z' WHERE arm = 'A'", ()),
             ("ALTER TABLE truearm_event RENAME COLUMN value TO other", ()),
@@ -318,22 +308,9 @@ def test_an_export_that_cannot_be_written_does_not_swallow_the_result(place, tmp
         where = "/proc/nothing.html"
     data = tmp_path / "x.csv"
     data.write_text("A,B\n" + "1,2\n3,4\n" * 30)
-    for words in (
-        ("analyze", str(data), "--export-html", where),
-        (
-            "race",
-            "-q",
-            "-r",
-            "2",
-            "true",
-            "echo",
-            "--export-html",
-            where,
-            "--export-json",
-            str(tmp_path / "x.json"),
-        ),
-    ):
-        found = ran(*words)
+    race = ("race", "-q", "-r", "2", "true", "echo", "--export-json", str(tmp_path / "x.json"))
+    for words in (("analyze", str(data)), race):
+        found = ran(*words, "--export-html", where)
         assert (found.exit_code, "cannot be written" in found.stderr) == (2, True)
         assert "median" in found.stdout
     assert json.loads((tmp_path / "x.json").read_text())["status"] == "exhausted"

@@ -111,7 +111,7 @@ _EXCLUDES = (  # an option, others that contradict it, and why
         "ledger",  # what asks another question than its gates, or would let one be decided twice
         "delta quantile at_least at_most control fdr metrics fail_unless_best fail_if_worse_than strict seed save "
         "resume",
-        "--ledger decides in rounds, in one race, at a level of its own; remove {others}",
+        "--ledger decides in rounds, in one race, at its own level; remove {others}",
     ),
     ("runs", "min_runs max_runs", "-r says both -m and -M; remove {others}"),
     ("best_of", "quantile at_least at_most control", "--best-of is about rounds; remove it, or {others}"),

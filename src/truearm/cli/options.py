@@ -199,7 +199,7 @@ _SHARED = f"""
 --json  Print the result as JSON.
 --export-html FILE  Write a self-contained page.
 -q, --quiet  Show no progress.
---verbose  Also print what the answer assumes, and what else is known.
+-v, --verbose  Also print what the answer assumes, and what else is known.
 """
 TIMES = """
 --contamination blind|EPS[:ADVERSARY]  'blind': disturbances do not know the random order of rounds. Or at most
