@@ -113,14 +113,10 @@ def show(
     github_summary: bool = False,
     silent: bool = False,
 ) -> int:
-    """Print an answer unless it is `silent`, write the files, and return the exit code: 2 if a file failed.
+    """Print an answer unless it is `silent`, write a file for each form in `exports` (- is standard output).
 
-    Parameters
-    ----------
-    exports
-        The path for each form; - is standard output.
-    github_summary
-        Append the table to the summary of a GitHub job, and annotate the job.
+    With `github_summary`, append the table to the summary of the job and annotate it. Return the exit code: 2 if a
+    file failed.
     """
     files = {name: path for name, path in (exports or {}).items() if path is not None}
     aside = "-" in files.values()  # a document has standard output for itself
@@ -159,14 +155,8 @@ def lay_out(
 ) -> str:
     """Return a result for a person: the answer, tables of arms and comparisons, and notes, a paragraph each.
 
-    Parameters
-    ----------
-    first
-        Sentences before the answer.
-    censored
-        What a pull that timed out counts as; None if none could.
-    verbose
-        Add the table of `statistics`, and what else is known and assumed.
+    `first` are sentences before the answer; `censored` is what a pull that timed out counts as, None if none;
+    `verbose` adds the table of `statistics`, and what else is known and assumed.
     """
     lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
     color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
@@ -197,17 +187,7 @@ def html_page(result: Result, voice: words.Voice, metric: str | None = None, gat
 def exit_code(
     result: Result, *, unless_best: str | None = None, gate: Gate | None = None, strict: bool = False
 ) -> int:
-    """Return the exit code of a result.
-
-    Parameters
-    ----------
-    unless_best
-        The command that has to be best.
-    gate
-        The verdict about commands that must not be worse than a baseline.
-    strict
-        Let an alarm fail the race.
-    """
+    """Return the exit code of a result; `unless_best` names the arm that has to be best, `strict` heeds alarms."""
     if result.status is Status.DOUBTFUL or (strict and result.alarms):
         return DOUBTFUL
     passed = result.answered if gate is None else gate.verdict == "PASS"

@@ -84,13 +84,7 @@ def _to_click_error(error: BaseException) -> click.ClickException | None:
 
 
 def as_options(text: str, command: click.Command, argument: str | None = None) -> str:
-    """Return a text with Python arguments (`name=value`) written as options of the command.
-
-    Parameters
-    ----------
-    argument
-        The argument that the text is about; it may begin with its name.
-    """
+    """Return text with arguments (`name=value`) as options; it may begin with the `argument` it is about."""
     params = [one for one in command.params if isinstance(one, click.Option)]
     options = {
         opt.lstrip("-").replace("-", "_"): opt for one in params for opt in one.opts if opt.startswith("--")

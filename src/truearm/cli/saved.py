@@ -145,14 +145,9 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
 def open_log(
     path: str | Path, *, resume: bool = False, agree: Callable[[Mapping[str, Any], Setting], None] | None = None
 ) -> Iterator[Race]:
-    """Open a log and replay its study, which goes on logging there.
+    """Open a log and replay its study, which goes on logging there; `agree` is called before anything is written.
 
-    Parameters
-    ----------
-    resume
-        Count pulls without a reading as missing, at their worst: their runs are over.
-    agree
-        Called with the definition of a race before anything is written.
+    With `resume`, pulls without a reading count as missing, at their worst: their runs are over.
     """
     maker = f"`truearm race --save {path}`"
     if not Path(path).exists():
