@@ -118,10 +118,10 @@ def chain(texts: Iterable[Sequence[Any]], position: int, digest: bytes, worker: 
 
 def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, where: str) -> None:
     """Raise `VerificationError` at the first row that does not continue the chain."""
-    expected = [*zip(range(position + 1, position + 1 + len(rows)), _digests(rows, digest), strict=True)]
-    found = [*map(itemgetter(0, 7), rows)]
-    if found != expected:
-        wrong = next(one[0] for one, other in zip(found, expected, strict=True) if one != other)
+    numbers, digests = range(position + 1, position + 1 + len(rows)), [*_digests(rows, digest)]
+    if [*map(itemgetter(0), rows)] != [*numbers] or [*map(itemgetter(7), rows)] != digests:
+        expected = zip(rows, numbers, digests, strict=True)
+        wrong = next(row[0] for row, number, new in expected if (row[0], row[7]) != (number, new))
         msg = f"{where}: event {wrong} was changed after it was written; {_RESTORE}"
         raise VerificationError(msg)
 
@@ -502,8 +502,9 @@ class Store:
         if count != last + 1:
             msg = f"{self.path}: the log was changed: it has rows outside of the chain; {_RESTORE}"
             raise VerificationError(msg)
-        definition = parse_json(row.notes or "")
-        is_whole = row[1:6] == (DEFINITION, None, None, None, None) and first_digest(row.notes or "") == row.digest
+        text = str(row.notes)  # a damaged file may return bytes
+        definition = parse_json(text)
+        is_whole = row[1:6] == (DEFINITION, None, None, None, None) and first_digest(text) == row.digest
         if not is_whole or not isinstance(definition, dict):
             msg = f"{self.path}: the definition of the study was changed after it was written; {_RESTORE}"
             raise VerificationError(msg)

@@ -95,11 +95,11 @@ class HostedStudy:
         """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
         if rows:
             self.position, self.digest = itemgetter(0, 7)(rows[-1])
-        for kind, ticket, worker, at in map(itemgetter(1, 2, 8, 9), rows):
+        waiting = {*self.study.log.waiting().tolist()}
+        self.holders = {ticket: held for ticket, held in self.holders.items() if ticket in waiting}
+        for _, kind, ticket, *_, worker, at in (row for row in rows if row[2] in waiting):
             if kind == ISSUED and worker is not None:
                 self.holders[ticket] = worker, at + self.lease
-        if self.holders:
-            self.holders = {t: self.holders[t] for t in self.study.log.waiting().tolist() if t in self.holders}
 
     def pulls_of(self, worker: str) -> list[Pull]:
         """Return the pulls that a worker holds and whose lease has not ended, in order of issue."""
