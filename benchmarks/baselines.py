@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truearm.claims.certificate import Status
-from truearm.lab.kernels import Floats, Ints, compiled, entry
+from truearm.lab.kernels import Floats, Ints, entry, jit
 from truearm.lab.simulate import Run, Tapes
 from truearm.problem import Problem, check_count, check_positive
 
@@ -152,7 +152,7 @@ def _advance(tape: Floats, ints: Ints, reals: Floats, rule: Floats, max_pulls: i
             return _DECIDED
 
 
-@compiled
+@jit
 def _chosen(ints: Ints, reals: Floats, rule: Floats) -> int:
     """Return the arm to pull: of largest index, or of the leader and such a rival the one with fewer pulls."""
     leader = -1
@@ -165,7 +165,7 @@ def _chosen(ints: Ints, reals: Floats, rule: Floats) -> int:
     return leader if leader >= 0 and ints[_N, leader] < ints[_N, rival] else rival
 
 
-@compiled
+@jit
 def _leader(ints: Ints, reals: Floats) -> int:
     leader, top = 0, -math.inf
     for i in range(ints.shape[1]):
@@ -175,14 +175,14 @@ def _leader(ints: Ints, reals: Floats) -> int:
     return leader
 
 
-@compiled
+@jit
 def _radius(rule: Floats, n: int) -> float:
     if rule[3] > 0:
         return float(rule[0] * math.sqrt(math.log(math.log((1 + rule[2]) * n) / rule[1]) / n))
     return float(rule[0] * math.sqrt(2 * math.log(n * n / rule[1]) / n))
 
 
-@compiled
+@jit
 def _winner(ints: Ints, reals: Floats, rule: Floats, pulls: int, arm: int) -> int:
     """Return the arm that the rule ends with, or -1."""
     if rule[3] > 0:
