@@ -198,9 +198,9 @@ def assemble_wide(
     is_padded
         Whether columns were rows, so that empty cells at the end of one say only that it is shorter.
     """
-    for name, tape in tapes.items():
-        counts = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
-        if is_padded and counts and len(tapes) > 1 and is_counter(name):
+    for name, tape in tapes.items() if is_padded and len(tapes) > 1 else ():
+        counts = tape.size > 2 and is_counter(name)
+        if counts and any(np.array_equal(tape, np.arange(tape.size) + first) for first in (0, 1)):
             msg = (
                 f"column {name!r} counts the rows, so it is not an arm; remove it, or use round={name!r} if arms "
             )
