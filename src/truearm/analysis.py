@@ -216,8 +216,7 @@ def repeat_analysis(
     kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
     wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
     if wrong or options["method"] not in ("holm", "fdr"):  # a certificate is untrusted input
-        msg = f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}")
     ordered = options.pop("ordered")
     asked = _Asked(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
@@ -231,8 +230,7 @@ def repeat_analysis(
 
 def _check_design(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
-        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
-        raise OutOfReach(msg)
+        raise OutOfReach("design='fixed' needs independent arms; use design='sequential' for dependent_arms=True")
 
 
 def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | Counted]:

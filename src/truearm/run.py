@@ -122,8 +122,7 @@ def check_functions(arms: object, takes: str, otherwise: str) -> dict[str, Calla
     for name, source in arms.items():
         if not callable(source):
             what = f"arms[{name!r}] must be a function {takes}, but got a {type(source).__name__}"
-            msg = f"{what}; {otherwise}"
-            raise InvalidArgument(msg, "arms", name)
+            raise InvalidArgument(f"{what}; {otherwise}", "arms", name)
     return dict(arms)
 
 

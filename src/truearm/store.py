@@ -122,8 +122,7 @@ def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, whe
     if [*map(itemgetter(0), rows)] != [*numbers] or [*map(itemgetter(7), rows)] != digests:
         expected = zip(rows, numbers, digests, strict=True)
         wrong = next(row[0] for row, number, new in expected if (row[0], row[7]) != (number, new))
-        msg = f"{where}: event {wrong} was changed after it was written; {_RESTORE}"
-        raise VerificationError(msg)
+        raise VerificationError(f"{where}: event {wrong} was changed after it was written; {_RESTORE}")
 
 
 def to_text(event: Event) -> list[Any]:
@@ -146,8 +145,7 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"the log has text that is not JSON: {error}"
-        raise ProtocolError(msg) from None
+        raise ProtocolError(f"the log has text that is not JSON: {error}") from None
 
 
 def to_json(name: str, value: Mapping[str, Any]) -> str:
@@ -155,13 +153,11 @@ def to_json(name: str, value: Mapping[str, Any]) -> str:
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"{name} must be a dict of plain JSON values, but: {error}"
-        raise InvalidArgument(msg, name) from None
+        raise InvalidArgument(f"{name} must be a dict of plain JSON values, but: {error}", name) from None
     check_text(name, text.replace("\\u0000", "\0"))
     brackets = re.sub(r'"(?:[^"\\]|\\.)*"|[^][{}]', "", text)
     if max(accumulate(1 if one in "[{" else -1 for one in brackets), default=0) > _MAX_DEPTH:
-        msg = f"{name} may be nested {_MAX_DEPTH} levels deep at most; flatten it"
-        raise InvalidArgument(msg, name)
+        raise InvalidArgument(f"{name} may be nested {_MAX_DEPTH} levels deep at most; flatten it", name)
     return text
 
 
@@ -231,8 +227,7 @@ class Database(_Reader):
         """Return False if there is no file yet, or one without tables; raise if it is not one of ours."""
         path = self.path
         if path.name == ":memory:" or not path.parent.is_dir() or (path.exists() and not path.is_file()):
-            msg = f"{path} cannot be a file; choose a file in an existing directory"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
         if not path.exists():
             return False
         if (links := path.stat().st_nlink) > 1:  # SQLite keeps what was last written next to one of the names
@@ -523,8 +518,7 @@ class Store:
     def _row(self, position: int) -> Row:
         """Return row 0 or the last row (-1)."""
         if not self.created:
-            msg = f"{self.path} holds no study yet; call create(definition) first"
-            raise ProtocolError(msg)
+            raise ProtocolError(f"{self.path} holds no study yet; call create(definition) first")
         row = self._database.row(_NAME, 0) if position == 0 else self._database.last(_NAME)
         assert row is not None
         return row
@@ -553,8 +547,7 @@ class Store:
         with self._database.write(_NAME) as transaction:
             last = transaction.last(_NAME)
             if last is None or after not in (None, last.position):
-                msg = f"another process has written to {self.path}; start again with what it holds"
-                raise ProtocolError(msg)
+                raise ProtocolError(f"another process has written to {self.path}; start again with what it holds")
             transaction.append(chain(texts, last.position, last.digest))
         return last.position + len(texts)
 
@@ -593,8 +586,7 @@ def check_head(noted: str | None) -> str:
     """Return the first digits of a head, none if none was noted."""
     wanted = (noted or "").strip().lower()
     if noted is not None and not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
-        msg = f"a head is 16 or more hexadecimal digits, but got {noted!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"a head is 16 or more hexadecimal digits, but got {noted!r}")
     return wanted
 
 
@@ -613,8 +605,7 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
             study.follow(store.rows(heads))
             last = store._row(-1)
         except (StoreError, ProtocolError, InvalidArgument) as error:
-            msg = f"{store.path}: {error}; {_RESTORE}"
-            raise VerificationError(msg) from None
+            raise VerificationError(f"{store.path}: {error}; {_RESTORE}") from None
     if not any(known.startswith(wanted) for known in heads):
         msg = f"{store.path} was never at {noted}: it is another log, or was rewritten; {_RESTORE}"
         raise VerificationError(msg)
@@ -628,8 +619,7 @@ def lock(path: str | Path) -> Iterator[None]:
 
     place = Path(f"{Path(path).resolve()}-lock")
     if not place.parent.is_dir():
-        msg = f"{path} cannot be a file; choose a file in an existing directory"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
     held = FileLock(place, timeout=0)
     try:
         held.acquire()
@@ -653,8 +643,7 @@ def _check_version(name: str, version: int, known: int) -> None:
             if version > known
             else ("an earlier", "start a new one in another file")
         )
-        msg = f"{name} was written by {who} truearm (version {version}); {remedy}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name} was written by {who} truearm (version {version}); {remedy}")
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:

@@ -77,8 +77,7 @@ def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[
     import narwhals as nw
 
     if isinstance(asked, str):
-        msg = f"metrics must be a list of columns, but got {asked!r}; write [{asked!r}]"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"metrics must be a list of columns, but got {asked!r}; write [{asked!r}]")
     try:
         known = list(frame) if isinstance(frame, Mapping) else nw.from_native(frame, eager_only=True).columns
     except TypeError:

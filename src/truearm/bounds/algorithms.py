@@ -202,8 +202,7 @@ def early_stop_round(
     (584, 2731)
     """
     if survivor not in ("argmax", "any"):
-        msg = f"survivor must be 'argmax' or 'any', but got {survivor!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"survivor must be 'argmax' or 'any', but got {survivor!r}")
     check_count("k", k, least=2)  # with one arm alpha_r need not fall, and nothing is to be decided
     radius = check_positive("tolerance", tolerance) / (2 if survivor == "argmax" else 4)  # audit 1.l
     return first_count(lambda r: elimination_radius(r, k, delta, B, m2) <= radius)

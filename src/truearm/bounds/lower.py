@@ -73,8 +73,7 @@ def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
     """Return the median: p itself at the paper's weight, (1 + p)/3 at weight 3/4."""
     masses = smoothed_bernoulli(p, weight)
     if not 0.5 <= weight <= 1:
-        msg = f"weight={weight!r} must be in [1/2, 1], so that the median falls between the atoms"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"weight={weight!r} must be in [1/2, 1], so that the median falls between the atoms")
     return (0.5 - masses.zero) / weight  # audit 1.h
 
 
@@ -88,8 +87,7 @@ def smoothed_bernoulli_kl(p: float, q: float, weight: float = 0.5) -> float:
 def kl_curvature(eta: float, weight: float = 0.5) -> float:
     """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta]."""
     if not 0 < eta < 0.5:
-        msg = f"eta must be in (0, 1/2), but got {eta!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"eta must be in (0, 1/2), but got {eta!r}")
     return (1 - weight) / (2 * eta * (1 - eta))  # C_eta, erratum E13
 
 
@@ -97,15 +95,12 @@ def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
     """Return max(gap, tolerance) of every arm but the best."""
     values = np.atleast_1d(np.asarray(gaps, dtype=np.float64))
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf):
-        msg = f"gaps and tolerance must be finite and >= 0, but got {gaps!r} and {tolerance!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"gaps and tolerance must be finite and >= 0, but got {gaps!r} and {tolerance!r}")
     if check_delta(delta) >= 3 / 20:
-        msg = f"delta={delta!r} is too large: the lower bound is proved for delta < 3/20"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"delta={delta!r} is too large: the lower bound is proved for delta < 3/20")
     scale = np.maximum(values, tolerance)
     if not np.all(scale > 0):
-        msg = "a gap of 0 needs a positive tolerance: equal arms are never told apart"
-        raise OutOfReach(msg)
+        raise OutOfReach("a gap of 0 needs a positive tolerance: equal arms are never told apart")
     return scale
 
 
@@ -183,11 +178,9 @@ def _check_lifting(p: float, eps: float, constants: str) -> None:
     check_constants(constants)
     low, high = _PARAMETERS[constants]
     if not low <= p <= high:
-        msg = f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting")
     if not 0 <= eps < 1 / 15:
-        msg = f"eps={eps!r} must be in [0, 1/15) for this lifting"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"eps={eps!r} must be in [0, 1/15) for this lifting")
 
 
 def _clean(observed: Masses, eps: float, sign: int) -> Masses:
@@ -235,6 +228,5 @@ def contaminated_lower_bound(
     )
     for holds, failure in conditions:
         if not holds:
-            msg = f"the condition {failure}; Theorem 16 as repaired in audit 1.h needs it"
-            raise OutOfReach(msg)
+            raise OutOfReach(f"the condition {failure}; Theorem 16 as repaired in audit 1.h needs it")
     return float(REPAIRED_CONSTANT * np.sum(scale**-2.0) * math.log(1 / (4 * delta)))  # Thm 16, audit 1.h

@@ -155,8 +155,7 @@ def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
     radius = eps - math.sqrt(math.log(1 / check_delta(delta)) / (2 * check_count("n", n)))  # Lemma 8
     if radius <= 0:
         least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps > 0 else "a positive eps"
-        msg = f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}")
     return radius
 
 
@@ -172,11 +171,9 @@ def _mad_chance(delta: float, eps: float, adversary: str, constants: str) -> flo
 def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
     """Refuse numbers for which the family of Definition 3 is empty, or that do not describe it."""
     if check_positive("B", B) < 4:
-        msg = f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)")
     if constants == "paper" and kappa is None:
-        msg = "kappa must be given with constants='paper'; the sharp constants do not need it"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("kappa must be given with constants='paper'; the sharp constants do not need it")
     if kappa is not None and check_positive("kappa", kappa) < 1:
         msg = f"kappa={kappa!r} is below 1, where the family is empty (m4 <= m2, erratum E11); use kappa >= 1"
         raise OutOfReach(msg)
@@ -192,8 +189,7 @@ def mad_room(eps: float, B: float, reach: float | None, adversary: str, constant
     if constants == "sharp":
         return 1 / B - e  # audit 2.D
     if reach is None:
-        msg = "reach must be given with constants='paper'; the sharp constants do not need it"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("reach must be given with constants='paper'; the sharp constants do not need it")
     return min(room_for_chance(eps, reach, adversary), 1 / B - e)  # Lemma 19, Lemma 20
 
 
@@ -255,8 +251,7 @@ def mad_error(
     chance = _mad_chance(delta, eps, adversary, constants)
     step = math.sqrt(chance / check_count("n", n))
     if step > room + LEVEL_SLACK:
-        msg = f"n={n!r} is below the threshold of the theorem; take n >= {math.ceil(chance / room**2)}"
-        raise OutOfReach(msg)
+        raise OutOfReach(f"n={n!r} is below the threshold of the theorem; take n >= {math.ceil(chance / room**2)}")
     if constants == "paper" and kappa is not None:
         return (1 + 2 * kappa) * bias(eps, B, m2, adversary) + 4 * kappa * B * m2 * step  # Lemma 19, Lemma 20
     return bias(eps, B, m2, adversary) + B * m2 * step  # audit 2.D

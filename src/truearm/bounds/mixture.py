@@ -52,8 +52,7 @@ def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DE
     if p0 <= 0:
         return np.zeros(failures.shape)
     if not p0 < 1:
-        msg = f"p0 must be below 1, but got {p0!r}; a certain success leaves nothing to bet on"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"p0 must be below 1, but got {p0!r}; a certain success leaves nothing to bet on")
     a, b, constants = _components(p0, prior)
     axes = (-1,) + (1,) * failures.ndim
     parts = _log_partial_beta(a.reshape(axes) + s, b.reshape(axes) + failures, p0)

@@ -94,8 +94,7 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
 def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  # noqa: ANN401 - a Count
     """Return the last rank that qualifies, 0 if none; they come first, and none exceeds ceil(n top)."""
     if not p <= 1:
-        msg = f"the chance of one reading must be at most 1, but got {p!r}; use trusted_mass"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"the chance of one reading must be at most 1, but got {p!r}; use trusted_mass")
     if p <= 0:
         return 0 * n
     if np.ndim(n) == 0:
@@ -232,8 +231,7 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
     if form == "union":
         return plain(np.sqrt(np.log(np.pi**2 * size**2.0 / (6 * d)) / (2 * size)))  # audit 2.E
     if form != "stitched":
-        msg = f"form must be 'stitched' or 'union', but got {form!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"form must be 'stitched' or 'union', but got {form!r}")
     return plain(0.85 * np.sqrt((np.log(1 + np.log(size)) + 0.8 * np.log(1612 / d)) / size))  # audit 2.E
 
 

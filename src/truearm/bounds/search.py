@@ -83,8 +83,7 @@ def first_count(holds: Callable[[int], bool]) -> int:
     high = 1
     while not holds(high):
         if high >= _ENDLESS:
-            msg = "no count up to 2^500 is enough; ask for a larger gap or a larger error"
-            raise OutOfReach(msg)
+            raise OutOfReach("no count up to 2^500 is enough; ask for a larger gap or a larger error")
         high *= 2
     left = range(high // 2 + 1, high, max(1, high >> _COARSE))
     at = bisect_left(left, True, key=holds)

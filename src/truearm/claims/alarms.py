@@ -328,8 +328,7 @@ def audit(
         checks, wrong = (counts * (k // len(counts)) for counts in (checks, wrong))
     for n, b in zip(checks, wrong, strict=True):
         if b > n:
-            msg = f"bad must not be more than checked, but got {b} of {n}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"bad must not be more than checked, but got {b} of {n}")
     kind, share = check_design(design), check_delta(delta) / k
     if kind == "fixed" and of is not None and of.design != "fixed":
         msg = (

@@ -32,8 +32,7 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
         return msgspec.convert(data, kind, strict=False)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:  # half of a surrogate pair
         problem, _, path = str(error).partition(" - at `$")
-        msg = f"{name}{path.rstrip('`')}: {problem[:1].lower()}{problem[1:]}"
-        raise InvalidArgument(msg) from None
+        raise InvalidArgument(f"{name}{path.rstrip('`')}: {problem[:1].lower()}{problem[1:]}") from None
 
 
 def make_frame(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has

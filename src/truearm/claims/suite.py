@@ -71,12 +71,10 @@ class Suite:
     def __post_init__(self) -> None:
         check_control(self.reference, self.problem.arms, "reference")
         if not self.problem.rounds:
-            msg = "a suite compares runs side by side; use a problem with rounds=True"
-            raise InvalidArgument(msg)
+            raise InvalidArgument("a suite compares runs side by side; use a problem with rounds=True")
         allowed = self.problem.contamination
         if self.fdr and allowed is not None and allowed.clairvoyant:
-            msg = "no fdr is bounded for adversaries that see readings not yet taken; remove fdr"
-            raise OutOfReach(msg)
+            raise OutOfReach("no fdr is bounded for adversaries that see readings not yet taken; remove fdr")
 
     def goal(self, metric: str) -> str:
         """Return which readings of a metric are better."""

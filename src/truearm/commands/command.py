@@ -66,8 +66,7 @@ def _split(line: str) -> tuple[str, ...]:
         msg = f"command {line!r} cannot be split into words ({error}); close the quote, or pass a shell"
         raise InvalidArgument(msg) from None
     if not words:
-        msg = f"command must name a program, but got {line!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"command must name a program, but got {line!r}")
     return words
 
 
@@ -99,8 +98,7 @@ class Command:
 
     def __post_init__(self) -> None:
         if not self.text.strip() or "\0" in self.text:
-            msg = f"command must be a line without NUL characters, but got {self.text!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"command must be a line without NUL characters, but got {self.text!r}")
         object.__setattr__(self, "name", self.name or self.text)
         object.__setattr__(self, "shell", _choose_shell(self.text, self.shell))
         _split(self.text if self.shell is None else self.shell)
@@ -139,12 +137,10 @@ def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     """Return the numbers from low to high in steps of 1 or `step`, as decimal text without rounding."""
     first, last = _decimal("low", low), _decimal("high", high)
     if step is None and any(end != end.to_integral_value() for end in (first, last)):
-        msg = f"scan from {low} to {high} needs a step, because its ends are not whole numbers"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"scan from {low} to {high} needs a step, because its ends are not whole numbers")
     width = _decimal("step", step or "1")
     if first > last:
-        msg = f"scan must rise from low to high, but got {low} to {high}; swap them"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"scan must rise from low to high, but got {low} to {high}; swap them")
     if width <= 0 or (last - first) / width >= MAX_COMMANDS:
         msg = (
             f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, "
@@ -165,8 +161,7 @@ def _decimal(name: str, text: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
-        msg = f"{name} of a scan must be a decimal number up to 1e300, but got {text!r:.60}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name} of a scan must be a decimal number up to 1e300, but got {text!r:.60}")
     return number
 
 

@@ -242,8 +242,7 @@ def _last_number(output: process.Tail) -> float | None:
 def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -> dict[str, float | None] | None:
     try:
         if not run.stdout.has_whole_line:
-            msg = f"printed a line of more than {_SUITE_BYTES >> 20} MiB"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"printed a line of more than {_SUITE_BYTES >> 20} MiB")
         return _parse_metrics(run.stdout.text)
     except InvalidArgument as error:
         if ignore_failure:
@@ -260,19 +259,16 @@ def _parse_metrics(text: str) -> dict[str, float | None]:
     """Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
     found = _load(text)
     if not isinstance(found, dict):
-        msg = f"printed {_KINDS.get(type(found), 'a number')}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"printed {_KINDS.get(type(found), 'a number')}")
     if len(found) > MAX_METRICS:
-        msg = f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most")
     return {name: _number(name, value) for name, value in found.items()}
 
 
 def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     whole = text.strip()
     if not whole:
-        msg = "printed nothing"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("printed nothing")
     last = whole.rpartition("\n")[2]
     for part in dict.fromkeys((whole, last)):
         try:
@@ -281,22 +277,19 @@ def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
             raise
         except (ValueError, RecursionError):
             continue
-    msg = f"printed {last[-80:]!r}, which is not JSON"
-    raise InvalidArgument(msg)
+    raise InvalidArgument(f"printed {last[-80:]!r}, which is not JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     counts = Counter(name for name, _ in pairs)
     if len(counts) < len(pairs):
-        msg = f"printed {counts.most_common(1)[0][0]!r} twice"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"printed {counts.most_common(1)[0][0]!r} twice")
     return dict(pairs)
 
 
 def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
     if isinstance(value, bool) or not isinstance(value, int | float | None):
-        msg = f"{name!r:.80} is {_KINDS[type(value)]}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name!r:.80} is {_KINDS[type(value)]}")
     if not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
         msg = f"{name!r:.80} is not a name: it is empty, long, or has characters that do not print"
         raise InvalidArgument(msg)

@@ -197,8 +197,7 @@ class LocalTimer:
 def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, FreshTimer | LocalTimer]":
     """Return a calibrated timer per code: all in fresh processes, or all in this one if one of them must be."""
     if setup is not None and any(callable(code) for code in codes.values()):
-        msg = "setup goes with statements; a function brings its own"
-        raise InvalidArgument(msg, "setup", setup)
+        raise InvalidArgument("setup goes with statements; a function brings its own", "setup", setup)
     for name, code in codes.items():
         if not (isinstance(code, str) or callable(code)):
             msg = f"{name!r} must be a statement or a function without arguments, but got {type(code).__name__}"

@@ -163,8 +163,7 @@ class _Repository:
     @classmethod
     def around(cls, start: Path, cache: Path) -> "_Repository":
         if shutil.which("git") is None:
-            msg = "--rev needs git, which is not on the PATH; install it"
-            raise InvalidArgument(msg)
+            raise InvalidArgument("--rev needs git, which is not on the PATH; install it")
         try:
             top = Path(_git(start, "rev-parse", "--show-toplevel"))
         except InvalidArgument as error:

@@ -327,8 +327,7 @@ class Counter:
     def _replace(self, buckets: Sequence[int], edges: Floats, lumps: _Lumps) -> None:
         table = self.counts.refine(buckets, edges, lumps.table(edges, self._made))
         if table.n != self.counts.n:
-            msg = "the data changed while they were counted; analyze a copy of them"
-            raise InvalidArgument(msg)
+            raise InvalidArgument("the data changed while they were counted; analyze a copy of them")
         self.counts = table
 
     def _ask(self, split: Sequence[int]) -> None:

@@ -93,8 +93,7 @@ def _check_names(names: Iterable[str]) -> None:
     """Raise if two benchmarks of an export have one name."""
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
-        msg = f"{times} benchmarks of this export are called {name!r}; name each of them"
-        raise InvalidArgument(msg, "file")
+        raise InvalidArgument(f"{times} benchmarks of this export are called {name!r}; name each of them", "file")
 
 
 class _Tool(NamedTuple):

@@ -170,8 +170,7 @@ def breakdown(
 def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
     """Return the judge of x and of y made worse by the tolerance."""
     if check_design(design) == "fixed" and problem.dependent_arms:
-        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
-        raise OutOfReach(msg)
+        raise OutOfReach("design='fixed' needs independent arms; use design='sequential' for dependent_arms=True")
     one, other = (
         start_sample(problem, name).extend(problem.sign * as_readings(readings, name))
         for readings, name in ((x, "x"), (y, "y"))

@@ -82,8 +82,7 @@ class Counted:
     def sample(self, problem: Problem, arm: str) -> Sample:
         """Return the sample that a problem judges this arm by: bigger is better."""
         if problem.rounds:
-            msg = "counts do not say which readings were taken side by side; pass the readings"
-            raise InvalidArgument(msg)
+            raise InvalidArgument("counts do not say which readings were taken side by side; pass the readings")
         counts, lows, highs, missing = self.column
         full = np.flatnonzero(counts)
         if problem.target == "share":

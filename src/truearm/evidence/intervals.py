@@ -408,8 +408,7 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
     readings = as_readings(values, name)
     known = readings[~np.isnan(readings)]
     if not known.size:
-        msg = f"{name} must hold at least one reading that has a value, but got none"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name} must hold at least one reading that has a value, but got none")
     return known
 
 

@@ -55,8 +55,7 @@ def _convert(readings: ArrayLike, name: str) -> Floats:
     if items.dtype.kind in "biuf":
         return items.astype(np.float64)
     if not isinstance(readings, Iterable) or isinstance(readings, Mapping):
-        msg = f"{name} must be a list of readings, but got {readings!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name} must be a list of readings, but got {readings!r}")
     remedy = "use nan for a reading that went wrong"
     return np.array([as_number(f"{name}[{i}]", x, remedy, boolean=True) for i, x in enumerate(readings)])
 

@@ -363,8 +363,7 @@ def piecewise(
         msg = f"atoms and bars must be finite numbers, but got {points.tolist()} and {blocks.tolist()}"
         raise InvalidArgument(msg)
     if np.any(masses < 0) or not np.any(masses > 0):
-        msg = f"masses must be >= 0 and not all 0, but got {masses.tolist()}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"masses must be >= 0 and not all 0, but got {masses.tolist()}")
     if np.any(blocks[:, 0] >= blocks[:, 1]):
         msg = f"a bar needs low < high, but got {blocks[blocks[:, 0] >= blocks[:, 1]][0].tolist()}"
         raise InvalidArgument(msg)
@@ -448,8 +447,7 @@ def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
     Interval(low=0.5, high=0.5)
     """
     if not 0 <= p <= 1 or not 0 < weight <= 1:
-        msg = f"p must be in [0, 1] and weight in (0, 1], but got p={p!r}, weight={weight!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"p must be in [0, 1] and weight in (0, 1], but got p={p!r}, weight={weight!r}")
     return piecewise(atoms=[(0.0, (1 - weight) * (1 - p)), (1.0, (1 - weight) * p)], bars=[(0.0, 1.0, weight)])
 
 
@@ -477,8 +475,7 @@ def empirical(values: Sequence[float] | Array) -> Law:
     """
     readings = np.asarray(values, dtype=float).ravel()
     if readings.size == 0 or not np.all(np.isfinite(readings)):
-        msg = f"values must be at least one finite number, but got {readings.tolist()[:5]}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"values must be at least one finite number, but got {readings.tolist()[:5]}")
     knots, counts = np.unique(readings, return_counts=True)
     return Piecewise(knots, counts.astype(float), np.zeros(knots.size - 1))
 

@@ -205,8 +205,7 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
 def from_definition(name: str, options: Mapping[str, Any]) -> "Policy[Any]":
     """Return the policy that `definition_of` described, every option checked for its type."""
     if not isinstance(options, Mapping):
-        msg = f"options must be a dictionary of the options of a policy, but got {options!r:.80}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"options must be a dictionary of the options of a policy, but got {options!r:.80}")
     kind = _kind(name, options)
     hints = get_type_hints(kind)
     return kind(**{key: from_plain(hints[key], value, f"options.{key}") for key, value in options.items()})

@@ -92,8 +92,7 @@ class AgainstControl(Eager):
     def __post_init__(self) -> None:
         check_count("first", self.first)
         if not self.control:
-            msg = "policy 'control' needs the name of an arm; write policy=ta.AgainstControl('A')"
-            raise InvalidArgument(msg)
+            raise InvalidArgument("policy 'control' needs the name of an arm; write policy=ta.AgainstControl('A')")
 
     @property
     def alike(self) -> bool:

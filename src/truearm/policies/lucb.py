@@ -103,15 +103,13 @@ class Lucb(Eager):
         check_count("t_opt", self.t_opt)
         for name in ("slack", "growth"):
             if not 0 <= as_number(name, getattr(self, name), "give a fraction") < 1:
-                msg = f"{name} must be in [0, 1), but got {getattr(self, name)!r}"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(f"{name} must be in [0, 1), but got {getattr(self, name)!r}")
 
     def start(self, problem: Problem) -> LucbState:
         check_compares(problem, "lucb")
         check_absolute(problem, "lucb")
         if problem.level + self.slack >= 1:
-            msg = f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}"
-            raise OutOfReach(msg)
+            raise OutOfReach(f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}")
         k = len(problem.arms)
         levels = Levels(
             Levels.of(problem.level + self.slack, problem.contamination).low,

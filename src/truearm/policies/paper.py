@@ -215,8 +215,7 @@ class PartialIdentification(_Rounds):
             raise InvalidArgument(msg, "growth", self.growth)
         for arm, bias in (self.biases or {}).items():
             if not bias >= 0:
-                msg = f"biases must be >= 0, but got {bias!r} for arm {arm!r}"
-                raise InvalidArgument(msg, "biases", bias)
+                raise InvalidArgument(f"biases must be >= 0, but got {bias!r} for arm {arm!r}", "biases", bias)
 
     def start(self, problem: Problem) -> PaperState:
         check_compares(problem, "partial")

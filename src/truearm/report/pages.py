@@ -183,8 +183,7 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
     """Write a result that contains its readings as a page."""
     counted = isinstance(result, Analysis) and result.counts is not None
     if result.readings is None and not counted:
-        msg = "the result does not contain its readings; write page(result, readings) yourself"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("the result does not contain its readings; write page(result, readings) yourself")
     Path(path).write_text(page(result, None if counted else result.readings), encoding="utf-8")
 
 
@@ -192,8 +191,7 @@ def result_in(text: str) -> Result:
     """Return the result that a page contains in machine-readable form."""
     found = _EMBEDDED.search(text)
     if found is None:
-        msg = "the text contains no result of truearm; pass a whole page that `page` wrote"
-        raise InvalidArgument(msg)
+        raise InvalidArgument("the text contains no result of truearm; pass a whole page that `page` wrote")
     return Result.from_dict(json.loads(found[1]))
 
 

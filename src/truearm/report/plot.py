@@ -24,8 +24,7 @@ def _matplotlib(module: str) -> Any:  # noqa: ANN401 - a module
     try:
         return import_module(f"matplotlib.{module}")
     except ImportError as missing:
-        msg = "plots need matplotlib; install it with: pip install 'truearm[plot]'"
-        raise OutOfReach(msg) from missing
+        raise OutOfReach("plots need matplotlib; install it with: pip install 'truearm[plot]'") from missing
 
 
 def draw(result: Result, ax: "Axes | None" = None) -> "Axes":

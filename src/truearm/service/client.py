@@ -102,17 +102,14 @@ class Client:
     ) -> None:
         for name, text in (("study", study), ("worker", worker or ""), ("token", token or "")):
             if not isinstance(text, str):
-                msg = f"{name} must be text, but got {text!r:.80}"
-                raise InvalidArgument(msg, name, text)
+                raise InvalidArgument(f"{name} must be text, but got {text!r:.80}", name, text)
         if not study:
-            msg = "study must be the name of one, but got ''"
-            raise InvalidArgument(msg, "study", study)
+            raise InvalidArgument("study must be the name of one, but got ''", "study", study)
         parts = urlsplit(url if isinstance(url, str) else "")
         if parts.scheme not in ("http", "https") or not _is_address(parts):
             meant = isinstance(url, str) and "://" not in url and _is_address(urlsplit(f"http://{url}"))
             hint = f"; did you mean http://{url}?" if meant else ""
-            msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}{hint}"
-            raise InvalidArgument(msg, "url", url)
+            raise InvalidArgument(f"url must be such as http://127.0.0.1:8000, but got {url!r}{hint}", "url", url)
         self.url, self.name = url.rstrip("/"), study
         self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         all_studies = f"{quote(parts.path.rstrip('/'), safe='/%~!$&+,;=:@()*')}/studies"
@@ -128,8 +125,7 @@ class Client:
         if arms is not None:
             self._begin(all_studies, _new_study(study, arms, options))
         elif options:
-            msg = f"{', '.join(options)} define a new study; give its arms too, or remove them"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(f"{', '.join(options)} define a new study; give its arms too, or remove them")
 
     def _begin(self, all_studies: str, new: models.NewStudy) -> None:
         """Create the study or find it; a token that may not create one joins the same one that exists."""
@@ -269,8 +265,7 @@ class Client:
                 raise ServiceError(_detail(answer.data, answer.status), answer.status)
             with suppress(ValueError):  # a head that was cut has no length, and the body looks whole
                 return json.loads(answer.data)
-        msg = f"{self.url} did not answer as truearm serve does; check the address"
-        raise ServiceError(msg, 400)
+        raise ServiceError(f"{self.url} did not answer as truearm serve does; check the address", 400)
 
     def _send(self, method: str, path: str, data: bytes) -> urllib3.BaseHTTPResponse:
         try:
@@ -380,8 +375,7 @@ def _json(body: dict[str, Any]) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:  # all but notes is checked
-        msg = f"notes must be a dict of plain JSON values, but: {error}"
-        raise InvalidArgument(msg, "notes") from None
+        raise InvalidArgument(f"notes must be a dict of plain JSON values, but: {error}", "notes") from None
 
 
 def _ticket(pull: Pull | int) -> int:
@@ -389,8 +383,7 @@ def _ticket(pull: Pull | int) -> int:
     if type(ticket) is int and ticket >= 0:  # the usual case, at the least cost
         return ticket
     if isinstance(ticket, bool) or not hasattr(ticket, "__index__") or ticket.__index__() < 0:
-        msg = f"ticket {ticket!r:.80} was never handed out; tell one that was"
-        raise ProtocolError(msg)
+        raise ProtocolError(f"ticket {ticket!r:.80} was never handed out; tell one that was")
     return ticket.__index__()
 
 

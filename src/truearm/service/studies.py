@@ -190,8 +190,7 @@ class Studies:
                     raise models.Conflict(msg)
                 transaction.append([first_row(text)])
         if known is not None and known.notes != text:
-            msg = f"id {name!r} is the name of another study; choose another one"
-            raise models.Conflict(msg, "id", name)
+            raise models.Conflict(f"id {name!r} is the name of another study; choose another one", "id", name)
         return models.Created(name, known is None)
 
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
@@ -307,8 +306,7 @@ class Studies:
                 return self._loaded[name]
         row = self.database.row(name, 0) if re.fullmatch(models.ID, name) else None  # a database may reject others
         if row is None:
-            msg = f"there is no study {name!r}; see GET /studies"
-            raise models.NotFound(msg, "study", name)
+            raise models.NotFound(f"there is no study {name!r}; see GET /studies", "study", name)
         hosted = HostedStudy(name, row)
         with self._guard:
             known = self._loaded.setdefault(name, hosted)
