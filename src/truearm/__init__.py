@@ -1,4 +1,4 @@
-"""Find the best of several arms from readings some of which are wrong, and say how sure you are.
+"""Find the best of several arms, even when some readings are wrong, and say how sure you are.
 
 The public names are in __init__.pyi; each module is imported when one of its names is first used (SPEC 1).
 """

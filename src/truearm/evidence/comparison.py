@@ -79,8 +79,8 @@ def is_better(
     dependent_arms
         Set when readings of the two arms move together; sequential design only.
     between
-        The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
-        that they left the range for reasons that have nothing to do with their true value (extensions E2).
+        The lowest and the highest plausible reading. Readings outside count as bad and are covered by eps; this
+        assumes that they left the range for reasons unrelated to their true value (extensions E2).
 
     Examples
     --------
