@@ -176,7 +176,7 @@ def schema() -> str:
 
 PEERS = (
     ("Commands: hyperfine", "race_vs_hyperfine"),
-    ("Gates in CI: thresholds, hyperfine, pytest-benchmark", "false_alarms"),
+    ("Gates in CI: tolerances, hyperfine, a t-test", "false_alarms"),
     ("Python statements: pyperf", "time_vs_pyperf"),
     ("Rules for the best arm: QLUCB and the paper's Algorithm 3", "efficiency"),
     ("Published means of QLUCB, reproduced", "howard_ramdas"),
