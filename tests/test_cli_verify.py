@@ -138,17 +138,6 @@ def test_the_report_of_a_log_is_verified_by_itself_and_by_the_log(tmp_path):
         assert (refused.exit_code, said in " ".join(refused.stderr.split())) == (2, True)
 
 
-def test_a_log_that_does_not_follow_is_1(tmp_path):
-    study = Study(["A", "B"])
-    with Store(tmp_path / "run.db") as store:
-        store.create(study.definition)
-        events = list(saved(tmp_path / "other.db").events())
-        store.append([*events[1:2], *events[:1], *events[2:]])
-    found = run(tmp_path / "run.db")
-    assert found.exit_code == 1
-    assert "does not match its definition" in found.stdout
-
-
 def table(path, columns):
     """Write columns of a CSV file, nothing where a value is None."""
     cells = [["" if x is None else str(x) for x in column] for column in columns.values()]

@@ -90,16 +90,6 @@ def test_a_gate_comes_back_from_plain_values():
     assert again.result.to_dict() == study.result.to_dict()
 
 
-def test_a_race_with_a_gate_tells_its_policy(tmp_path):
-    log = str(tmp_path / "r.db")
-    words = ("--metric", "stdout", "--goal", "min", "-n", "old", "-n", "new", "echo 1", "echo 2", "--save", log)
-    done = CliRunner().invoke(main, ["race", *words, "--fail-if-worse-than", "old"])
-    assert done.exit_code == 1, done.output
-    with open_log(log) as found:
-        assert found.study.policy == Paired(guard="old")
-        assert found.study.problem.delta == 0.05
-
-
 @pytest.mark.parametrize("target", [[], ["--quantile", "0.5"]])
 @pytest.mark.parametrize(("new", "timeout", "code"), [(1.3, 1.2, 3), (1.3, 2.0, 0), (2.5, 2.0, 1)])
 def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeout, code, target):

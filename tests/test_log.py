@@ -321,11 +321,3 @@ def test_a_chain_of_events_that_do_not_follow_is_not_verified(tmp_path):
         store.append([Issued(0, "B", 0)])
     with pytest.raises(VerificationError, match="does not match its definition"):
         verify(tmp_path / "run.db")
-
-
-def test_the_budget_of_a_log_stays(tmp_path):
-    draw = random.Random(1).random
-    find_best({"A": draw, "B": draw}, max_pulls=40, store=tmp_path / "run.db")
-    with pytest.raises(ProtocolError, match=r"differs in max_pulls; its budget stays max_pulls=40; use another"):
-        find_best({"A": draw, "B": draw}, max_pulls=80, store=tmp_path / "run.db")
-    assert find_best({"A": draw, "B": draw}, max_pulls=40, store=tmp_path / "run.db").total == 40

@@ -236,29 +236,6 @@ def test_a_log_is_continued_where_it_broke_off(tmp_path):
     assert sum(math.isnan(value) for value in told) == 1
 
 
-def test_two_at_once_on_one_log_leave_it_readable(tmp_path):
-    """The one that writes second is refused: with a sleep in every pull both are surely at work at once."""
-    for number in range(5):
-        path = tmp_path / f"{number}.db"
-
-        def slow(seed, mean):
-            draw = random.Random(seed)
-            return lambda: time.sleep(0.001) or draw.gauss(mean, 1)
-
-        def race(seed):
-            try:
-                return find_best({"A": slow(seed, 0.0), "B": slow(seed, 2.0)}, store=path).best  # noqa: B023
-            except ProtocolError as refused:
-                return str(refused)
-
-        with ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(race, (1, 2)))
-        assert any("another process" in words or "told once" in words for words in found)
-        with Store(path) as store:
-            study = Study.replay(store.definition, list(store.events()))
-        assert study.pulls > 0
-
-
 def test_what_an_ask_decided_while_pulls_were_out_is_decided_in_the_log(tmp_path):
     study = Study(["A", "B"], contamination=None)
     with Store(tmp_path / "r.db") as store:

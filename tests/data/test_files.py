@@ -399,19 +399,3 @@ def test_standard_input_is_known_by_its_beginning(tmp_path, ending):
         ended = subprocess.run(command, input=text, capture_output=True, check=False, timeout=120)
         assert ended.returncode == 2
         assert says in ended.stderr
-
-
-def test_a_wide_file_of_many_columns(tmp_path):
-    values = np.random.default_rng(0).normal(size=(30, 40)).round(3)
-    rows = [[str(x) for x in row] for row in values]
-    rows[3][7], rows[29][9], rows[4][20] = "NA", "", "inf"
-    names = [f"c{i}" for i in range(40)]
-    (tmp_path / "a.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
-    found = ta.analyze(tmp_path / "a.csv").readings
-    assert np.isnan(found["c7"][3])
-    assert (found["c9"].size, found["c20"][4]) == (29, np.inf)
-    assert all((found[name] == values[:, i]).all() for i, name in enumerate(names) if i not in (7, 9, 20))
-    rows[5][25] = "fast"
-    (tmp_path / "a.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
-    with pytest.raises(InvalidArgument, match="row 6 of column 'c25' must be a number, but got 'fast'"):
-        tapes(tmp_path / "a.csv")

@@ -9,7 +9,6 @@ import math
 import os
 import random
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from collections import Counter
 import pytest
 
 from truearm.events import Reading
-from truearm.service.client import Client, ServiceError
+from truearm.service.client import Client
 from truearm.service.models import NewStudy
 from truearm.study import Study
 
@@ -101,19 +100,6 @@ def test_two_servers_and_eight_workers_make_one_study(database):
     assert results[0] == results[1]
     assert results[0]["best"] == "A"
     assert replayed.result.to_dict() == {key: results[0][key] for key in replayed.result.to_dict()}
-
-
-def test_three_processes_share_one_file(tmp_path):
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Server(tmp_path / "s.db", "--rate", "100000")) for _ in range(3)]
-        Client(servers[0].url, "many", ["A", "B"], contamination=0.2).close()
-        workers = [Worker(server.url, "many", seed, most=30) for seed, server in enumerate(servers)]
-        for worker in workers:
-            worker.start()
-        finished(workers)
-        heads = {server.get("/studies/many")["head"] for server in servers}
-        check_nothing_lost_or_twice(servers[0].url, "many", workers)
-    assert len(heads) == 1
 
 
 class Cutting:
@@ -212,18 +198,3 @@ def test_a_process_that_is_killed_at_many_points_loses_nothing(database, points)
     values = {event.ticket: event.value for event in told}
     assert len(values) == len(told) >= len(tickets) == len(set(tickets)) >= 3 * points
     assert [values.get(ticket) for ticket in tickets] == [killing.value_of(ticket) for ticket in tickets]
-
-
-def test_a_log_that_was_changed_is_refused(tmp_path):
-    with Server(tmp_path / "s.db") as server, Client(server.url, "changed", ["A", "B"]) as study:
-        for pull in study.ask(3):
-            study.tell(pull, 1.0)
-        server.end()
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("DROP TRIGGER truearm_no_update")
-        connection.execute("UPDATE truearm_event SET value = '2.0' WHERE position = 4")
-    connection.close()
-    with Server(tmp_path / "s.db") as server:
-        study = Client(server.url, "changed", patience=0.01)
-        with pytest.raises(ServiceError, match="study 'changed': event 4 was changed"):
-            study.ask()
