@@ -203,14 +203,8 @@ ROW = (
     "FROM truearm_event WHERE position = {}"
 )
 DAMAGED_LOGS = {
-    "a row before the first": (ROW.format("study, -3", 1), "rows outside of the chain"),
-    "a second definition": (ROW.format("study, -1", 0), "rows outside of the chain"),
     "a study before it": (ROW.format("'b', 0", 0), "rows outside of the chain"),
     "a study after it": (ROW.format("'x', 0", 0), "rows outside of the chain"),
-    "an arm that is not UTF-8": (
-        "UPDATE truearm_event SET arm = CAST(x'41ff' AS TEXT) WHERE position = 5",
-        "text that is not UTF-8",
-    ),
     "a definition that is not UTF-8": (
         "UPDATE truearm_event SET notes = notes || CAST(x'ff' AS TEXT) WHERE position = 0",
         "text that is not UTF-8",

@@ -12,7 +12,6 @@ from scipy.stats import binom
 from truearm import Study
 from truearm.claims.gates import judge_gate
 from truearm.cli import main
-from truearm.cli.saved import open_log
 from truearm.commands.measure import Measurement
 from truearm.commands.process import Run, Tail
 from truearm.errors import InvalidArgument

@@ -229,6 +229,7 @@ def test_a_changed_digit_is_noticed(log, share):
         "UPDATE truearm_event SET notes = CAST(x'ff' AS TEXT) WHERE position = 9",
         "INSERT INTO truearm_event SELECT study, 900, 'stopped', NULL, NULL, NULL, NULL, NULL, x'00', NULL, 0.0 "
         "FROM truearm_event WHERE position = 0",
+        "UPDATE truearm_event SET arm = CAST(x'41ff' AS TEXT) WHERE position = 5",
         "INSERT INTO truearm_event SELECT study, -1, kind, NULL, NULL, NULL, NULL, notes, digest, NULL, 0.0 "
         "FROM truearm_event WHERE position = 0",
         "INSERT INTO truearm_event SELECT 'other', 0, kind, NULL, NULL, NULL, NULL, notes, digest, NULL, 0.0 "

@@ -20,8 +20,7 @@ from click.testing import CliRunner
 from truearm.claims.result import Result
 from truearm.cli import main
 from truearm.commands.command import Command
-from truearm.commands.measure import measure, run_hook
-from truearm.errors import CommandFailed
+from truearm.commands.measure import measure
 from truearm.report.export import cell, csv_text, document, json_text
 from truearm.report.tables import arm_rows, markdown
 from truearm.report.words import PLAIN, summarize

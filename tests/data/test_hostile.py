@@ -1,17 +1,12 @@
-"""Data that attack the reader: tiny files of huge tables, numbers and containers that are not readings."""
-
-import subprocess
-import sys
+"""Data that attack the reader: numbers and containers that are not readings."""
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import truearm as ta
-from entry import truearm
 from truearm.errors import InvalidArgument
+
 
 @pytest.mark.parametrize("column", [[1 + 2j, 2.0], np.array([1 + 2j, 2.0]), np.array([1, 2], dtype=np.complex64)])
 def test_complex_numbers_are_not_readings(column):

