@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,22 @@ def commit(folder, name, **files):
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", name)
     git(folder, "tag", "-f", name)
+
+
+def is_running(pid):
+    """Return True if a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for(condition, seconds=20):
+    """Wait until a condition holds, and return whether it does."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
 
 
 def received(terminal):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from entry import TRUEARM, received, truearm
+from entry import TRUEARM, is_running, received, truearm, wait_for
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.events import Issued, Reading
@@ -339,24 +339,8 @@ def test_commands_that_only_fail_are_not_just_given_more_time():
     assert "failed too often. Allow them more time, or find out why they fail." in " ".join(found.stdout.split())
 
 
-def is_running(pid):
-    """Return True if a process exists and is not a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def pids_in(path):
     return [int(word) for word in path.read_text().split()]
-
-
-def wait_for(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path):

@@ -56,17 +56,19 @@ def test_without_colors_the_words_are_the_same():
     assert "●" in seen
 
 
-def test_endless_intervals_run_to_the_edge_and_unknown_ones_are_left_empty():
-    lines = draw_spans([Span(1, 2, math.inf), Span(math.nan, math.nan, math.nan), Span(2, 3, 3)], 11)
-    assert lines == ["1         3", "├────●─────", "", "     ├────●"]
-
-
-def test_letters_for_terminals_that_have_no_others():
-    assert draw_spans([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
-
-
-def test_far_apart_values_are_drawn_by_their_logarithm():
-    assert draw_spans([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
+@pytest.mark.parametrize(
+    ("spans", "options", "lines"),
+    [
+        ([(1, 2, math.inf), (math.nan,) * 3, (2, 3, 3)], {}, ["1         3", "├────●─────", "", "     ├────●"]),
+        ([(1, 2, 3), (1, 1, 1)], {"mark": 1.0, "plain": True}, [..., "|----o----|", "o"]),
+        ([(1, 1, 1), (10, 10, 10), (100, 100, 100)], {}, [..., ..., "     ●", ...]),  # by logarithms
+    ],
+)
+def test_intervals_are_drawn(spans, options, lines):
+    drawn = draw_spans([Span(*span) for span in spans], 11, **options)
+    assert [line for line, known in zip(drawn, lines, strict=True) if known is not ...] == [
+        line for line in lines if line is not ...
+    ]
 
 
 class Terminal(io.StringIO):

@@ -55,12 +55,9 @@ def names(found):
 def test_values_reach_a_command_as_typed(race):
     found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,printf '%s' 2,expr 1 + 2", "{cmd}")
     assert list(found.json["readings"].values()) == [[1.0], [2.0], [3.0]]
-
-
-def test_a_value_with_shell_syntax_gives_all_commands_a_shell(race):
     found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,echo 9 | tail -c2", "{cmd}")
     assert list(found.json["readings"].values()) == [[1.0], [9.0]]
-    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}
+    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}  # one for all
 
 
 def test_combinations_come_in_the_order_of_hyperfine(race):
