@@ -112,8 +112,7 @@ def test_time_outs_are_not_outliers(rng):
 
 
 @pytest.mark.parametrize(
-    ("factor", "words"),
-    [(1000, "1,000 times"), (60, "60 times"), (1 / 60, "1/60 of"), (1e-3, "1/1,000 of")],
+    ("factor", "words"), [(1000, "1,000 times"), (60, "60 times"), (1 / 60, "1/60 of"), (1e-3, "1/1,000 of")]
 )
 @pytest.mark.parametrize("goal", ["max", "min"])
 @pytest.mark.parametrize("sign", [1, -1])

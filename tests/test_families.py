@@ -130,11 +130,7 @@ def test_levels_that_differ_by_rounding_are_one_level():
 def test_quantiles_beyond_the_ends_bound_nothing():
     for law in (families.gaussian(), families.uniform(), families.discrete([0, 1], [1, 1])):
         assert (law.ppf_left(0.0), law.ppf_right(1.0)) == (-math.inf, math.inf)
-        assert (law.ppf_left(-0.1), law.ppf_right(-0.1), law.ppf_left(1.1)) == (
-            -math.inf,
-            -math.inf,
-            math.inf,
-        )
+        assert (law.ppf_left(-0.1), law.ppf_right(-0.1), law.ppf_left(1.1)) == (-math.inf, -math.inf, math.inf)
 
 
 @given(laws, levels)

@@ -42,11 +42,7 @@ PARTIAL = PartialIdentification(np.mean, hoeffding)
 @pytest.mark.parametrize(
     ("policy", "changes", "words"),
     [
-        (
-            Elimination(),
-            {"regularity": None},
-            r"needs regularity.*Regularity\(B=",
-        ),
+        (Elimination(), {"regularity": None}, r"needs regularity.*Regularity\(B="),
         (Elimination(), {"quantile": 0.9}, "compares medians, but quantile is 0.9"),
         (Elimination(), {"tolerance": "2%"}, "relative one 0.02; give a number"),
         (Elimination(), {"contamination": 0.45}, "eps=0.45 is too large for reach=0.4"),
@@ -64,14 +60,8 @@ def test_what_a_policy_cannot_serve_it_refuses_with_a_remedy(policy, changes, wo
     [
         (lambda: Elimination("tight"), "constants must be 'sharp' or 'paper', but got 'tight'"),
         (lambda: Uniform("loose"), "constants must be"),
-        (
-            lambda: PartialIdentification(np.mean, hoeffding, growth=-1.0),
-            "growth must be a finite",
-        ),
-        (
-            lambda: PartialIdentification(np.mean, hoeffding, {"A": -0.5}),
-            "biases must be >= 0, but got -0.5",
-        ),
+        (lambda: PartialIdentification(np.mean, hoeffding, growth=-1.0), "growth must be a finite"),
+        (lambda: PartialIdentification(np.mean, hoeffding, {"A": -0.5}), "biases must be >= 0, but got -0.5"),
         (lambda: PartialIdentification(np.mean, hoeffding, {"A": 0.5}).start(problem()), "lacks 'B'"),
         (
             lambda: drive(PartialIdentification(np.mean, lambda *_: math.nan), problem(), constants(1.0, 0.0)),

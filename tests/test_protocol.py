@@ -72,11 +72,7 @@ def seen(study):
     )
 
 
-COPIES = {
-    "pickle": lambda study: pickle.loads(pickle.dumps(study)),
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-}
+COPIES = {"pickle": lambda study: pickle.loads(pickle.dumps(study)), "copy": copy.copy, "deepcopy": copy.deepcopy}
 
 
 class Full(Exception):

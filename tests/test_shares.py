@@ -18,12 +18,7 @@ from truearm.claims.certificate import Status, sample_of
 from truearm.errors import InvalidArgument
 from truearm.evidence import Entry, Judge, Leg, Portfolio, Stake, Trust, portfolio
 from truearm.evidence.sample import Sample, Shift
-from truearm.evidence.shares import (
-    ACCURACY,
-    Share,
-    deciding_limit,
-    share_term,
-)
+from truearm.evidence.shares import ACCURACY, Share, deciding_limit, share_term
 from truearm.evidence.targets import Query
 from truearm.evidence.units import Reduction, by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance

@@ -13,14 +13,7 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.evidence import Judge
 from truearm.evidence.sample import Sample, worsen
-from truearm.evidence.wins import (
-    PRIOR,
-    Score,
-    leads_by_round,
-    log_evidence,
-    score,
-    win_level,
-)
+from truearm.evidence.wins import PRIOR, Score, leads_by_round, log_evidence, score, win_level
 from truearm.problem import Adversary, Handicap, Problem, Tolerance
 from truearm.study import Study
 

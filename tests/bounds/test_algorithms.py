@@ -75,10 +75,7 @@ def test_counting_readings_never_widens_the_radius(k, delta, r, eps, adversary):
 
 
 @given(
-    k=st.integers(2, 50),
-    delta=deltas,
-    tolerance=st.floats(0.05, 5.0),
-    survivor=st.sampled_from(["argmax", "any"]),
+    k=st.integers(2, 50), delta=deltas, tolerance=st.floats(0.05, 5.0), survivor=st.sampled_from(["argmax", "any"])
 )
 def test_early_stop_is_the_first_round_that_will_do(k, delta, tolerance, survivor):
     r = bounds.early_stop_round(tolerance, k, delta, 4.0, 0.25, survivor=survivor)

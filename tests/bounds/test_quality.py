@@ -104,16 +104,7 @@ def test_quality_threshold_holds_for_all_arms_and_levels(reps, adversary):
     x = np.minimum(attacked(rng, (reps, k, n), eps, adversary), 1e6)
     median = np.median(x, axis=2)
     deviation = np.median(np.abs(x - median[:, :, None]), axis=2)
-    run = {
-        "n": n,
-        "k": k,
-        "delta": delta,
-        "eps": eps,
-        "B": 4.0,
-        "m2": 0.25,
-        "reach": 0.45,
-        "adversary": adversary,
-    }
+    run = {"n": n, "k": k, "delta": delta, "eps": eps, "B": 4.0, "m2": 0.25, "reach": 0.45, "adversary": adversary}
     for t in (0.0, 0.2, 0.45):
         threshold = bounds.quality_threshold(t, median, deviation, **run)
         assert_rarer(np.any(threshold > 0.5 - t, axis=1), delta)

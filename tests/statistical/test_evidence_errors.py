@@ -77,8 +77,7 @@ def attacked(attack, mean, side):
 
 @pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("attack", "adversary"),
-    [(oblivious, "oblivious"), (changing, "oblivious"), (malicious, "malicious")],
+    ("attack", "adversary"), [(oblivious, "oblivious"), (changing, "oblivious"), (malicious, "malicious")]
 )
 def test_equal_medians_are_ever_ordered_this_seldom(runs, attack, adversary):
     rng = np.random.default_rng(11)
@@ -90,8 +89,7 @@ def test_equal_medians_are_ever_ordered_this_seldom(runs, attack, adversary):
 
 @pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("attack", "reach"),
-    [(oblivious, norm.ppf(0.5 / (1 - EPS))), (malicious, norm.ppf(0.5 + EPS))],
+    ("attack", "reach"), [(oblivious, norm.ppf(0.5 / (1 - EPS))), (malicious, norm.ppf(0.5 + EPS))]
 )
 def test_a_zero_effective_gap_is_ever_decided_this_seldom(runs, attack, reach):
     rng = np.random.default_rng(12)

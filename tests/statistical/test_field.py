@@ -350,11 +350,7 @@ def in_parallel(sources, **how):
 
 @pytest.mark.parametrize("eps", [None, 0.05])
 def test_arms_without_a_single_value_are_given_up_soon(eps):
-    result = told(
-        {"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])},
-        contamination=eps,
-        max_pulls=5000,
-    )
+    result = told({"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])}, contamination=eps, max_pulls=5000)
     assert result.best is None
     assert result.status in ("indistinguishable", "doubtful")
     assert result.total < 1000

@@ -31,10 +31,7 @@ def test_a_difference_is_no_factor(goal, true):
 
 def tied_in_an_atom(rng, n):
     """Return two arms whose medians are 10 by an atom each, though nearly all other readings of A are larger."""
-    return {
-        "A": np.where(rng.random(n) < 0.6, 10.0, 15.0),
-        "B": np.where(rng.random(n) < 0.51, 10.0, 5.0),
-    }
+    return {"A": np.where(rng.random(n) < 0.6, 10.0, 15.0), "B": np.where(rng.random(n) < 0.51, 10.0, 5.0)}
 
 
 def test_no_word_and_no_gate_calls_an_arm_worse_that_ties():

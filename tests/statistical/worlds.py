@@ -177,12 +177,7 @@ def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None, tr
         lie = [lows.min() - 1, INF][not honest] if rng.random() < 0.5 else (lows[0] if honest else highs[1])
         return Law(values, chances, fails, spoiled, float(lie), limit)
 
-    promises = {
-        "goal": goal,
-        "contamination": declared,
-        "tolerance": slack,
-        "quantile": q,
-    }
+    promises = {"goal": goal, "contamination": declared, "tolerance": slack, "quantile": q}
     true_eps = 0.0 if eps is None else float(hidden)
     return World(tuple(law(i) for i in range(k)), best, sign, q, slack, declared, true_eps, promises)
 
