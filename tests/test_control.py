@@ -144,12 +144,6 @@ def test_a_false_claim_is_found_out(tapes):
         forged(certificate, method="fdr").verify(tapes)
 
 
-def test_doubtful_readings_claim_nothing(tapes):
-    found = analyze({"A": tapes["A"], "B": np.sort(tapes["D"])}, control="A", order="rows")
-    assert found.status.value == "doubtful"
-    assert found.control is None
-
-
 def test_words(tapes):
     none = analyze({"A": tapes["D"], "B": tapes["A"]}, control="A")
     assert str(none).startswith("No arm is shown to be better than A.")

@@ -30,10 +30,6 @@ PAIRS = [
 SCIPY["uniform01"] = stats.uniform()
 STANDARD = {name: getattr(families, name.removesuffix("01"))() for name in SCIPY}
 # audit 1.i item 8: in the family of Definition 3 with B = 8, flat beyond 2 m2
-FLAT_BEYOND = families.piecewise(
-    bars=[(-1, 1, 0.5), (-2, -1, 0.125), (1, 2, 0.125), (-6, -5, 0.125), (5, 6, 0.125)]
-)
-
 atoms = st.lists(
     st.tuples(st.integers(-8, 8), st.integers(1, 9)), min_size=1, max_size=6, unique_by=lambda atom: atom[0]
 )
@@ -161,12 +157,6 @@ def test_the_distance_to_the_median_rises_twice_as_fast(law, share):  # Lemma 23
     inner, outer = share * 4 * m2, min(share * 4 + 0.5, 2.0) * m2
     within = [law.cdf(m + r) - law.cdf_left(m - r) for r in (inner, outer)]
     assert b == math.inf or within[1] - within[0] >= 2 * (outer - inner) / (b * m2) - 1e-9
-
-
-def test_item_8_fails_at_its_closed_endpoint():  # erratum E9
-    distance = families.piecewise(bars=[(0, 1, 0.5), (1, 2, 0.25), (5, 6, 0.25)])
-    assert (FLAT_BEYOND.m2, FLAT_BEYOND.minimal_B(0.2, mad=True)) == pytest.approx((1.0, 8.0))
-    assert distance.ppf_right(0.5 + 2 / 8) == 5.0
 
 
 def test_membership_follows_the_definitions():

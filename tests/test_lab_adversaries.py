@@ -70,17 +70,6 @@ def test_honest_marks_are_independent_of_true_readings(attack, arm):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_places_of_a_tape_are_independent(attack):
-    tape = attack.tape(np.random.default_rng(3), families.gaussian(), 0, N)
-    high = tape.truth > 0
-    assert _independent(tape.bad[:-1], tape.bad[1:])
-    assert _independent(high[:-1], high[1:])
-    assert _independent(high[:-1], tape.bad[1:])
-    assert _independent(tape.bad[:-1], high[1:])
-
-
-@pytest.mark.statistical
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @pytest.mark.parametrize("name", ["constant", "law", "benign", "worst", "worst malicious", "top", "bottom"])
 def test_readings_follow_the_observed_law(name, law):

@@ -105,15 +105,6 @@ def test_a_missing_reading_counts_at_its_worst():
     assert below.high < above.high
 
 
-def test_missing_readings_delay_a_verdict():
-    tapes = normals((2.0, 0.0))
-    holed = {arm: np.where(np.arange(4000) % 20 == 3, np.nan, tape) for arm, tape in tapes.items()}
-    clean, found = (drive(Lucb(), problem(), given_) for given_ in (tapes, holed))
-    assert found.verdict.best == "A"
-    pulls = [sum(run.counts.values()) for run in (clean, found)]
-    assert pulls[0] < pulls[1]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -28,17 +28,6 @@ def test_evidence_does_not_depend_on_how_a_tape_is_cut(tape, sizes):
     assert in_pieces(tape, sizes).log_evidence == pytest.approx(log_evidence_of(tape), abs=1e-9)
 
 
-@given(st.lists(VALUES, min_size=1, max_size=60), st.integers(0, 40))
-def test_a_rank_counts_earlier_values(tape, seen):
-    values = np.array(tape)
-    earlier, new = np.sort(values[:seen]), values[seen:]
-    ranks, everything = serial._ranks(new, earlier, np.full(new.size, 0.25))
-    for n, rank in enumerate(ranks.tolist(), start=earlier.size):
-        below, equal = np.count_nonzero(values[:n] < values[n]), np.count_nonzero(values[:n] == values[n])
-        assert rank == pytest.approx((below + 0.25 * (1 + equal)) / (n + 1))
-    assert everything.tolist() == sorted(tape)
-
-
 @pytest.mark.parametrize("before", [0, 1, EVERY - 1, EVERY, 100])
 @pytest.mark.parametrize("drift", [0.0, 0.9])
 def test_the_next_bet_is_fair_at_any_time(before, drift):

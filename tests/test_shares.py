@@ -27,7 +27,6 @@ from truearm.report.words import notes
 VECTORS = vectors("share_vectors")
 PAIRS = [f"ext-share-pair-{i}" for i in range(1, 7)]
 counts = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-trusts = st.sampled_from([Trust(e, a) for e in (0.0, 0.03, 0.2) for a in Adversary])
 
 
 def coins(won, n):
@@ -99,19 +98,6 @@ def test_the_fixed_design_gives_the_p_values_of_the_vectors():
 
 
 # --- definitions, by brute force ------------------------------------------------------------------
-
-
-@given(counts, counts, trusts, st.sampled_from([-0.1, 0.0, 0.05]))
-def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
-    found = least_share(own, bet, trust, shift=shift).log_value
-    theta = np.unique(np.concatenate([np.linspace(max(0.0, shift), 1, 2001), np.geomspace(1e-9, 1, 200)]))
-    theta = np.unique(np.concatenate([theta, 1 - theta]))  # the least may be close to either end
-    theta = theta[theta >= shift]
-    malicious = trust.adversary is Adversary.MALICIOUS
-    g = (lambda t: t - trust.eps) if malicious else (lambda t: (1 - trust.eps) * t)
-    each = share_term(*np.array(own), g(theta)) + share_term(*np.array(bet), g(1 - theta + shift))
-    assert found <= each.min() + 1e-9
-    assert found >= each.min() - 0.05 - ACCURACY * abs(each.min())  # the grid is coarser than the search
 
 
 @given(st.lists(counts, min_size=3, max_size=3), st.data())

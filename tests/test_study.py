@@ -10,7 +10,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Handicap, Problem, Tolerance
 from truearm.study import Study
 from truearm.verification import verify
 
@@ -28,37 +28,11 @@ def gauss(seed, **means):
     return lambda arm: rng.gauss(means[arm], 1)
 
 
-def test_tolerable_within_a_ratio():
-    rng = random.Random(4)
-    study = Study(["A", "B"], contamination=0.02, tolerance="50%", goal="min")
-    result = drive(study, lambda _: rng.lognormvariate(0, 0.3))
-    assert result.status is Status.TOLERABLE
-    assert result.certificate.verify(study.readings)
-
-
-def test_no_level_is_indistinguishable_at_once_without_a_pull():
-    study = Study(["A", "B"], quantile=0.1, contamination=Contamination(0.2, "malicious"))
-    assert study.done
-    assert study.result.status is Status.INDISTINGUISHABLE
-    assert study.result.total == 0
-
-
 def test_exhausted_keeps_what_is_known():
     study = Study(["A", "B", "C"], max_pulls=140)
     result = drive(study, gauss(6, A=0.3, B=0.0, C=-9.0))
     assert (result.status, result.best, result.total) == (Status.EXHAUSTED, None, 140)
     assert result.candidates[:2] == ("A", "B")
-
-
-def test_one_arm_is_the_best_without_a_pull():
-    study = Study(["only"])
-    assert study.ask() == []
-    assert (study.result.best, study.result.total) == ("only", 0)
-
-
-def test_one_arm_in_rounds_has_a_standing_like_any_other():
-    study = Study(["A"], rounds=True)
-    assert (study.done, study.standing.alive, study.standing.against) == (True, ("A",), {"A": 0.0})
 
 
 def test_one_arm_alone_is_measured_if_asked_for():
@@ -67,29 +41,6 @@ def test_one_arm_alone_is_measured_if_asked_for():
     assert (result.best, result.status) == ("only", Status.CERTIFIED)
     assert result.total > 16
     assert Study.replay(study.definition, study.events()).result.total == result.total
-
-
-@pytest.mark.parametrize("value", [0.0, math.inf])
-def test_of_equal_arms_the_first_listed_is_as_good_as_any_and_the_others_tie(value):
-    result = drive(Study(["A", "B", "C"], max_pulls=3000), lambda _: value)
-    assert (result.status, result.best, result.ties) == (Status.CERTIFIED, "A", ("B", "C"))
-    assert json.dumps(result.to_dict(), allow_nan=False)
-
-
-@pytest.mark.parametrize("goal", ["max", "min"])
-@pytest.mark.parametrize("contamination", [None, 0.05])
-def test_arms_that_always_time_out_are_no_tie_and_end_soon(goal, contamination):
-    study = Study(["A", "B", "C"], goal=goal, contamination=contamination, max_pulls=3000)
-    result = drive(study, lambda _: study.problem.censored)
-    assert (result.status, result.best, result.ties) == (Status.INDISTINGUISHABLE, None, ())
-    assert result.total < 300
-
-
-def test_nothing_but_missing_readings_decide_nothing():
-    result = drive(Study(["A", "B"], max_pulls=300), lambda _: math.nan)
-    assert (result.status, result.best) == (Status.INDISTINGUISHABLE, None)
-    assert result.total < 300
-    assert any(alarm.kind == "missing" for alarm in result.alarms)
 
 
 def test_an_arm_that_always_fails_is_not_the_best_nor_known_to_be_worse():
