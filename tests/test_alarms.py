@@ -54,24 +54,18 @@ def rng():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", CLEAN)
-def test_clean_readings_hardly_ever_alarm(law, rng):
-    """A smoke test: 150 runs only see false alarms that are a hundred times too frequent."""
-    problem = Problem(arms=("A",), contamination=0.0)
-    seen = Counter(kind for _ in range(150) for kind in kinds(problem, CLEAN[law](rng, 400)))
-    for kind, times in seen.items():
-        assert binomtest(times, 150, FALSE_ALARM, alternative="greater").pvalue > 1e-4, kind
+@pytest.mark.parametrize(
+    ("runs", "eps"), [(150, 0.0), *(pytest.param(12_000, e, marks=pytest.mark.slow) for e in (0.0, 0.05, None))]
+)
+def test_clean_readings_hardly_ever_alarm(law, runs, eps, rng):
+    """Each kind promises 0.001: the power against 0.003 is 0.93, and a kept promise fails with chance 1e-4.
 
-
-@pytest.mark.statistical
-@pytest.mark.slow
-@pytest.mark.parametrize("law", CLEAN)
-@pytest.mark.parametrize("eps", [0.0, 0.05, None])
-def test_clean_readings_hardly_ever_alarm_full_size(law, eps, rng):
-    """Each kind promises 0.001: the power against 0.003 is 0.93, and a kept promise fails with chance 1e-4."""
+    150 runs are a smoke test, which only sees false alarms that are a hundred times too frequent.
+    """
     problem = Problem(arms=("A",), contamination=eps)
-    seen = Counter(kind for _ in range(12_000) for kind in kinds(problem, CLEAN[law](rng, 300)))
+    seen = Counter(kind for _ in range(runs) for kind in kinds(problem, CLEAN[law](rng, 300)))
     for kind, times in seen.items():
-        assert binomtest(times, 12_000, FALSE_ALARM, alternative="greater").pvalue > 1e-4, kind
+        assert binomtest(times, runs, FALSE_ALARM, alternative="greater").pvalue > 1e-4, kind
 
 
 @pytest.mark.statistical

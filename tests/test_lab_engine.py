@@ -74,22 +74,21 @@ def test_runs_agree(name, attack, options):
         assert_same(TopTwo(), problem, drawn(name, attack, seed), 4000)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_long_runs_agree_where_samples_have_tails(tied):
-    tapes = np.random.default_rng(8).normal(size=(4, 1 << 16)) - np.array([[0.0], [0.02], [0.02], [0.3]])
-    tapes = np.round(tapes, 1) if tied else tapes
-    assert_same(TopTwo(), problem_for(4, contamination=None), Given(tapes), 60_000)
+LONG = np.random.default_rng(8).normal(size=(4, 1 << 16)) - np.array([[0.0], [0.02], [0.02], [0.3]])
+LAST = np.random.default_rng(13).integers(0, 4, size=(3, 4096)) + np.array([[0.0], [0.0], [1.0]])
+HARD = {
+    "samples with tails": (LONG, {"contamination": None}, 60_000),
+    "tails and ties": (np.round(LONG, 1), {"contamination": None}, 60_000),
+    "a tolerance with ties, where the last arm leads": (LAST, {"contamination": 0.05, "tolerance": 1.0}, 2000),
+    "equal arms": (np.random.default_rng(6).normal(size=(2, 1 << 13)), {"contamination": 0.2}, 6000),
+    "no value at all": (np.full((3, 256), np.nan), {}, 100),
+}
 
 
-def test_tolerance_agrees_with_ties_when_the_last_arm_leads():
-    coins = np.random.default_rng(13).integers(0, 4, size=(3, 4096)) + np.array([[0.0], [0.0], [1.0]])
-    assert_same(TopTwo(), problem_for(3, contamination=0.05, tolerance=1.0), Given(coins), 2000)
-
-
-def test_equal_arms_end_as_indistinguishable_in_both():
-    problem, tapes = problem_for(2, contamination=0.2), Given(np.random.default_rng(6).normal(size=(2, 1 << 13)))
-    assert_same(TopTwo(), problem, tapes)
-    assert engine.run(TopTwo(), problem, tapes.upto, 6000).status.value == "indistinguishable"
+@pytest.mark.parametrize("name", HARD)
+def test_hard_runs_agree(name):
+    tapes, options, pulls = HARD[name]
+    assert_same(TopTwo(), problem_for(len(tapes), **options), Given(tapes), pulls)
 
 
 small = st.lists(
@@ -104,6 +103,8 @@ promises = st.fixed_dictionaries(
         "goal": st.sampled_from(["max", "min"]),
         "tolerance": st.sampled_from([0.0, 1.0]),
         "delta": st.sampled_from([0.05, 0.3]),
+        "quantile": st.sampled_from([0.5, 0.25, 0.9]),
+        "dependent_arms": st.booleans(),
         "contamination": st.sampled_from(
             [None, 0.0, 0.1, 0.3, Contamination(0.1, "prescient"), Contamination(0.05, "malicious")]
         ),
@@ -111,28 +112,12 @@ promises = st.fixed_dictionaries(
 )
 
 
-def assert_same_on_odd_tapes(policy, drawn_tapes, options, max_pulls):
-    """Pull from few different values; the tapes are as a study would give them, oriented."""
+@given(odd_tapes, promises, st.booleans())
+def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options, balanced):
     palettes, seed = drawn_tapes
-    rng = np.random.default_rng(seed)
-    problem = problem_for(len(palettes), **options)
-    tapes = Given([problem.sign * rng.choice(palette, max_pulls + 64) for palette in palettes])
-    assert_same(policy, problem, tapes, max_pulls)
-
-
-@given(odd_tapes, promises, st.sampled_from([0.5, 0.25, 0.9]), st.booleans())
-def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options, quantile, balanced):
-    assert_same_on_odd_tapes(TopTwo(balanced=balanced), drawn_tapes, {**options, "quantile": quantile}, 300)
-
-
-@given(odd_tapes, promises)
-def test_toptwo_agrees_on_ties_between_dependent_arms(drawn_tapes, options):
-    assert_same_on_odd_tapes(TopTwo(), drawn_tapes, {**options, "dependent_arms": True}, 300)
-
-
-def test_arms_without_a_single_value_end_alike():
-    tapes = Given(np.full((3, 256), np.nan))
-    assert_same(TopTwo(), problem_for(3), tapes, 100)
+    rng, problem = np.random.default_rng(seed), problem_for(len(palettes), **options)
+    tapes = Given([problem.sign * rng.choice(palette, 364) for palette in palettes])
+    assert_same(TopTwo(balanced=balanced), problem, tapes, 300)
 
 
 def test_balanced_batches_and_a_larger_first_one_agree():

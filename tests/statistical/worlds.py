@@ -138,28 +138,22 @@ def shares(rng, parts, total):
     return total * raw / raw.sum()
 
 
-def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None, tricks=True):
-    """Return a world at the edge of what the promises allow; `eps` None is the paper's promise.
-
-    Parameters
-    ----------
-    tricks
-        False leaves failures, time-outs and malicious adversaries out.
-    """
+def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None):
+    """Return a world at the edge of what the promises allow; `eps` None is the paper's promise."""
     sign = 1.0 if goal == "max" else -1.0
     k = int(rng.choice([2, 3, 5])) if arms is None else arms
     q = float(rng.choice(QUANTILES)) if quantile_of is None else quantile_of
     level = q if sign > 0 else 1 - q
     slack = Tolerance.of([0.0, 0.3, "25%"][rng.integers(3)] if tolerance is None else tolerance)
-    malicious = tricks and eps is not None and 0 < eps < min(level, 1 - level) and rng.random() < 0.3
+    malicious = eps is not None and 0 < eps < min(level, 1 - level) and rng.random() < 0.3
     declared = (
         None if eps is None else Contamination(eps, "malicious", causal=True) if malicious else Contamination(eps)
     )
     hidden = rng.choice([0.0, 0.05]) if eps is None else eps
-    failing = tricks and rng.random() < 0.5
+    failing = rng.random() < 0.5
     cut = sign * float(rng.choice(CUTS))
     edge = float(made_worse(cut, slack, sign))
-    limit = float(rng.choice([-INF, edge - 0.3, cut + 0.3], p=[0.6, 0.25, 0.15])) if tricks else -INF
+    limit = float(rng.choice([-INF, edge - 0.3, cut + 0.3], p=[0.6, 0.25, 0.15]))
     best = int(rng.integers(k))
 
     def law(i):
