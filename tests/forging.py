@@ -65,65 +65,48 @@ def frame(k=3, n=120, *, gap=1.5, seed=5, holes=0.0, drift=0.0):
     return {arm: np.where(rng.random(n) < holes, np.nan, column) for arm, column in columns.items()}
 
 
+def of(k, means, policy="toptwo", told_as=None, **promises):
+    """Return how to make a study of k arms with these promises, told as the other options say."""
+    return lambda: told(Problem(arms=arms(k), **promises), means, policy=policy, **(told_as or {}))
+
+
+LONG, NARROW, FIVE, FIFTH = {"max_pulls": 20_000}, {"spread": 0.5}, Tolerance.of("5%"), Tolerance.of("20%")
 STUDIES = {
-    "certified": lambda: told(Problem(arms=arms(3)), (2, 0, 0.2)),
-    "separated": lambda: told(Problem(arms=arms(2), contamination=None, goal="min"), (0, 1)),
-    "five arms": lambda: told(Problem(arms=arms(5), goal="min", delta=0.1), (5, 3, 4, 6, 4.5)),
-    "tolerable": lambda: told(Problem(arms=arms(3), tolerance=1.0), (0.2, 0, 0.1)),
-    "within a ratio": lambda: told(
-        Problem(arms=arms(2), tolerance=Tolerance.of("20%"), goal="min"), (10, 10.1), spread=0.3
-    ),
-    "indistinguishable": lambda: told(Problem(arms=arms(2), contamination=0.2), (0, 0), seed=2),
-    "exhausted": lambda: told(Problem(arms=arms(3)), (0.1, 0, -3), max_pulls=200),
-    "drifting": lambda: told(Problem(arms=arms(2)), (0.1, 0), drift=0.5),
-    "too many missing": lambda: told(Problem(arms=arms(2)), (0, 0), holes=0.5),
-    "missing": lambda: told(Problem(arms=arms(3)), (3, 0, 0), holes=0.05),
-    "clairvoyant": lambda: told(Problem(arms=arms(2), contamination=Contamination(0.02, "prescient")), (2, 0)),
-    "malicious": lambda: told(
-        Problem(arms=arms(3), contamination=Contamination(0.02, "malicious", causal=True)), (2, 0, 0)
-    ),
-    "dependent": lambda: told(Problem(arms=arms(2), dependent_arms=True), (2, 0)),
-    "quantile": lambda: told(Problem(arms=arms(2), quantile=0.9, goal="min"), (0, 2)),
-    "balanced": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=TopTwo(balanced=True)),
-    "handicap": lambda: told(
-        Problem(arms=arms(2), goal="min", handicap=Handicap("A", Tolerance.of("5%"))), (100, 101), spread=0.5
-    ),
-    "limited": lambda: told(
-        Problem(arms=arms(2), goal="min", handicap=Handicap("A", Tolerance.of("5%"), 105.0)),
-        (100, 101),
-        spread=0.5,
-    ),
-    "ties": lambda: told(Problem(arms=arms(3)), (1, 1, 0), spread=0.0),
-    "elimination": lambda: told(
-        Problem(arms=arms(3), regularity=REGULAR, contamination=None),
-        (6, 0, 3),
-        policy=Elimination(),
-        max_pulls=20_000,
-    ),
-    "elimination as printed": lambda: told(
-        Problem(arms=arms(2), regularity=REGULAR), (6, 0), policy=Elimination("paper"), max_pulls=20_000
-    ),
-    "uniform": lambda: told(
-        Problem(arms=arms(3), regularity=REGULAR, tolerance=2.0, contamination=None),
-        (1, 0, 0.5),
-        policy=Uniform(),
-        max_pulls=20_000,
-    ),
-    "lucb": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=Lucb()),
-    "lucb with slack": lambda: told(Problem(arms=arms(2), tolerance=0.5), (0.3, 0), policy=Lucb(slack=0.1)),
-    "rounds": lambda: told(Problem(arms=arms(3), rounds=True, goal="min"), (0, 2, 1.5), holes=0.02),
-    "rounds within a ratio": lambda: told(
-        Problem(arms=arms(2), rounds=True, tolerance=Tolerance.of("20%"), goal="min"), (10, 10.1), spread=0.3
-    ),
-    "share": lambda: told(Problem(arms=arms(2), at_least=0.0), (1.5, -0.5)),
-    "share of three": lambda: told(Problem(arms=arms(3), at_most=0.5, tolerance=0.02), (0, 2, 1), holes=0.03),
-    "in a range": lambda: told(Problem(arms=arms(3), between=(-2.5, 5.0), contamination=0.1), (2, 0, 0.2)),
-    "against a control": lambda: told(Problem(arms=arms(3)), (0, 2, 0), policy=AgainstControl("A"), max_pulls=400),
+    "certified": of(3, (2, 0, 0.2)),
+    "separated": of(2, (0, 1), contamination=None, goal="min"),
+    "five arms": of(5, (5, 3, 4, 6, 4.5), goal="min", delta=0.1),
+    "tolerable": of(3, (0.2, 0, 0.1), tolerance=1.0),
+    "within a ratio": of(2, (10, 10.1), told_as={"spread": 0.3}, tolerance=FIFTH, goal="min"),
+    "indistinguishable": of(2, (0, 0), told_as={"seed": 2}, contamination=0.2),
+    "exhausted": of(3, (0.1, 0, -3), told_as={"max_pulls": 200}),
+    "drifting": of(2, (0.1, 0), told_as={"drift": 0.5}),
+    "too many missing": of(2, (0, 0), told_as={"holes": 0.5}),
+    "missing": of(3, (3, 0, 0), told_as={"holes": 0.05}),
+    "clairvoyant": of(2, (2, 0), contamination=Contamination(0.02, "prescient")),
+    "malicious": of(3, (2, 0, 0), contamination=Contamination(0.02, "malicious", causal=True)),
+    "dependent": of(2, (2, 0), dependent_arms=True),
+    "quantile": of(2, (0, 2), quantile=0.9, goal="min"),
+    "balanced": of(3, (2, 0, 1), TopTwo(balanced=True)),
+    "handicap": of(2, (100, 101), told_as=NARROW, goal="min", handicap=Handicap("A", FIVE)),
+    "limited": of(2, (100, 101), told_as=NARROW, goal="min", handicap=Handicap("A", FIVE, 105.0)),
+    "ties": of(3, (1, 1, 0), told_as={"spread": 0.0}),
+    "elimination": of(3, (6, 0, 3), Elimination(), LONG, regularity=REGULAR, contamination=None),
+    "elimination as printed": of(2, (6, 0), Elimination("paper"), LONG, regularity=REGULAR),
+    "uniform": of(3, (1, 0, 0.5), Uniform(), LONG, regularity=REGULAR, tolerance=2.0, contamination=None),
+    "lucb": of(3, (2, 0, 1), Lucb()),
+    "lucb with slack": of(2, (0.3, 0), Lucb(slack=0.1), tolerance=0.5),
+    "rounds": of(3, (0, 2, 1.5), told_as={"holes": 0.02}, rounds=True, goal="min"),
+    "rounds within a ratio": of(2, (10, 10.1), told_as={"spread": 0.3}, rounds=True, tolerance=FIFTH, goal="min"),
+    "share": of(2, (1.5, -0.5), at_least=0.0),
+    "share of three": of(3, (0, 2, 1), told_as={"holes": 0.03}, at_most=0.5, tolerance=0.02),
+    "in a range": of(3, (2, 0, 0.2), between=(-2.5, 5.0), contamination=0.1),
+    "against a control": of(3, (0, 2, 0), AgainstControl("A"), {"max_pulls": 400}),
     "an arm called notes": lambda: told(Problem(arms=("notes", "message")), (2, 0)),
     "pending": pending,
     "late": lambda: late(Problem(arms=arms(3)), (1.5, 0, 0.2)),
     "late and stopped": lambda: late(Problem(arms=arms(2)), (1.5, 0), stop=60),
 }
+UNSEEN = Contamination(0.02, "malicious", causal=False)
 ANALYSES = {
     "analyzed": lambda: (frame(), {}),
     "analyzed, fixed": lambda: (frame(), {"design": "fixed", "goal": "min"}),
@@ -144,10 +127,7 @@ ANALYSES = {
     "analyzed, audited": lambda: (frame(), {"contamination": audit(400, 4, arms=3)}),
     "analyzed, false discoveries": lambda: (frame(4), {"control": "C", "fdr": True}),
     "analyzed, fixed control": lambda: (frame(4), {"control": "C", "design": "fixed"}),
-    "analyzed, unseen future": lambda: (
-        frame(),
-        {"contamination": Contamination(0.02, "malicious", causal=False)},
-    ),
+    "analyzed, unseen future": lambda: (frame(), {"contamination": UNSEEN}),
     "analyzed, prescient": lambda: (frame(), {"contamination": Contamination(0.02, "prescient")}),
 }
 NAMES = (*STUDIES, *ANALYSES)

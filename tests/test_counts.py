@@ -1,7 +1,6 @@
 """Counts instead of readings: the same decision, tables that add, and real engines that count alike."""
 
 import math
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +16,7 @@ from truearm.data import engines as data_engines
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import pair
 from truearm.evidence.levels import Levels
-from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample
-
-LARGEST = sys.float_info.max
 
 
 def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
@@ -144,18 +140,6 @@ def test_one_value_per_arm_in_a_bucket_is_not_one_value_in_all():
     """Judged all 1.5, rival all 1.2, one bucket: ends of the bucket alone would give 25 nats, the truth is -4."""
     tapes = {"A": [1.2] * 60, "B": [1.5] * 60}
     assert analyze(count_tapes(tapes, edges=[1.0, 2.0])).contests == analyze(tapes).contests
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200), st.integers(1, 64))
-def test_a_ruler_puts_readings_between_its_edges(values, parts):
-    x = np.array(values)
-    ruler = Ruler.of(x, np.ones(x.size), parts)
-    edges = ruler.edges()
-    ids = ruler.place(edges)
-    assert (np.diff(ids) > 0).all()  # each edge begins a bucket
-    assert (ruler.place(np.nextafter(edges, -np.inf)) < ids).all()  # and none begins before it
-    order = np.sort(x)
-    assert (np.diff(ruler.place(order)) >= 0).all()
 
 
 def test_no_arm_of_the_readings_is_left_out_of_what_verifies():

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -243,7 +244,7 @@ def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure
 @pytest.mark.parametrize("tolerance", [0.0, "2%"])
 def test_an_arm_that_always_fails_is_not_better(design, tolerance):
     failing, fine = [math.nan] * 200, np.arange(1.0, 201.0)
-    for x, y in ((failing, fine), (fine, failing), (failing, failing)):
+    for x, y in ((failing, fine), (fine, failing), (failing, failing), ([], fine), ([], [])):
         found = is_better(x, y, design=design, tolerance=tolerance)
         assert not found
         assert found.breakdown == Breakdown(None, None, None)
@@ -259,20 +260,20 @@ def test_breakdown_of_dependent_arms_pays_their_threshold():
         breakdown(x, y, design="fixed", dependent_arms=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"design": "whatever"}, "design must be"),
-        ({"goal": "up"}, "goal must be"),
-        ({"delta": 0}, "delta must be in"),
-        ({"quantile": 1.0}, "quantile must be in"),
-        ({"contamination": 0.6}, "contamination must be in"),
-        ({"tolerance": "a lot"}, "tolerance must be"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, words):
-    with pytest.raises(InvalidArgument, match=words):
-        is_better([1.0], [2.0], **arguments)
+WRONG = {"design": "all", "goal": "up", "delta": 0, "quantile": 1.0, "contamination": 0.6, "tolerance": "a lot"}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_arguments_are_named(name):
+    with pytest.raises(InvalidArgument, match=f"{name} must be"):
+        is_better([1.0], [2.0], **{name: WRONG[name]})
+
+
+def test_prefixes_per_arm_would_be_wrong():
+    """docs/scale.md: each arm's first factor is 2 or 0, and the good one arrives first."""
+    factors = list(product((0, 2), repeat=2))
+    assert np.mean([max(a, b, a * b) >= 2 for a, b in factors]) == 0.75
+    assert np.mean([max(a, a * b) >= 2 for a, b in factors]) == 0.5  # in order of issue
 
 
 @given(

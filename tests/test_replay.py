@@ -2,7 +2,6 @@
 
 import copy
 import json
-import pickle
 import random
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 import forging
 from truearm.cli.saved import open_log
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
-from truearm.events import Issued, Noted, Reading, Stopped
+from truearm.events import Issued, Stopped
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.store import Store
@@ -36,20 +35,6 @@ def test_stopping_a_study_is_not_logged_so_that_its_log_can_be_continued():
     study.stop()
     assert log == [Issued(0, "A", 0)]
     assert list(study.events()) == [*log, Stopped()]
-
-
-def test_notes_come_back_beside_their_reading():
-    study = Study(["A", "B"])
-    for pull, value in zip(study.ask(2), (Noted(1.5, {"exit_code": 0}), 2.5), strict=True):
-        study.tell(pull, value)
-    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
-    assert list(again.events())[2:] == [Reading(0, "A", 1.5, {"exit_code": 0}), Reading(1, "B", 2.5)]
-    assert pickle.loads(pickle.dumps(Noted(1.5, {"a": 1}))).notes == {"a": 1}
-
-
-def test_a_policy_with_options_comes_back_with_them():
-    study = Study(["A", "B"], policy=TopTwo(first=5, balanced=True))
-    assert Study.from_dict(study.to_dict()).policy == study.policy
 
 
 def test_a_policy_of_ones_own_has_no_plain_values():

@@ -55,16 +55,6 @@ def test_searches_beyond_the_limit_are_counted_as_open(tapes, monkeypatch):
     assert "were not compared one by one" in str(cut)
 
 
-def test_the_closure_adds_what_follows():
-    """A over B and B over C by direct claims; A over C follows."""
-    chain = np.zeros((4, 4), dtype=bool)
-    chain[0, 1] = chain[1, 2] = chain[2, 3] = True
-    found = Order(transitive_closure(chain), (0, 1, 2, 3), 0)
-    assert found.places == ((1, 1), (2, 2), (3, 3), (4, 4))
-    assert found.tiers == ((0,), (1,), (2,), (3,))
-    assert found.nearest == ((0, 1), (1, 2), (2, 3))
-
-
 def test_ties_share_a_tier_however_many_readings_there_are():
     found = analyze({"A": [1.0] * 2000, "B": [1.0] * 2000, "C": [0.0] * 2000}, tiers=True)
     assert found.tiers.tiers == (("A", "B"), ("C",))
