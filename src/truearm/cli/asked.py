@@ -136,85 +136,60 @@ def check(asked: Asked, given: Mapping[str, str]) -> Asked:
     if asked.resume and new:
         what = "commands" if "commands" in given else ", ".join(new)
         raise click.UsageError(f"--resume takes {what} from the file, where they were fixed; remove them")
-    for wrong, msg in (*_about_values(asked), *_about_files(asked)):
-        if wrong:
-            raise click.UsageError(msg)
+    if wrong := [*_about_runs(asked), *_about_questions(asked), *_about_files(asked)]:
+        raise click.UsageError(wrong[0])
     return asked
 
 
-_Checks = Iterator[tuple[object, str]]
-
-
-def _about_values(asked: Asked) -> _Checks:
-    yield (
-        asked.build and "{seed}" in asked.build and not asked.builds,
-        "{seed} in --build is another one for each of --builds N; add it",
-    )
-    yield (
-        len(asked.rev) == 1 and not (asked.parameter_list or asked.parameter_scan),
-        "a race needs two revisions; give another --rev, such as . for the working tree",
-    )
-    yield (
-        asked.rev and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)},
-        f"--cwd {asked.cwd} is one folder for all revisions; write --cwd {{dir}}/{asked.cwd}",
-    )
-    yield (
-        asked.min_runs is not None and asked.max_runs is not None and asked.min_runs > asked.max_runs,
-        f"-m {asked.min_runs} is more than -M {asked.max_runs}",
-    )
+def _about_runs(asked: Asked) -> Iterator[str]:
+    if asked.build and "{seed}" in asked.build and not asked.builds:
+        yield "{seed} in --build is another one for each of --builds N; add it"
+    if len(asked.rev) == 1 and not (asked.parameter_list or asked.parameter_scan):
+        yield "a race needs two revisions; give another --rev, such as . for the working tree"
+    if asked.rev and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)}:
+        yield f"--cwd {asked.cwd} is one folder for all revisions; write --cwd {{dir}}/{asked.cwd}"
+    if asked.min_runs is not None and asked.max_runs is not None and asked.min_runs > asked.max_runs:
+        yield f"-m {asked.min_runs} is more than -M {asked.max_runs}"
     for option, runs in (("-r", asked.runs), ("-m", asked.min_runs), ("-M", asked.max_runs)):
-        yield (
-            runs is not None and runs < asked.best_of,
-            f"{option} {runs} is less than --best-of {asked.best_of}, the runs of one reading; raise it",
-        )
+        if runs is not None and runs < asked.best_of:
+            yield f"{option} {runs} is less than --best-of {asked.best_of}, the runs of one reading; raise it"
+
+
+def _about_questions(asked: Asked) -> Iterator[str]:
     limit = asked.timeout if asked.metric == "wall" else None
-    yield (  # a run that is killed must be a failure (extensions 1.8)
-        limit is not None and asked.at_most is not None and asked.at_most > limit,
-        f"--timeout {limit} ends runs that may last at most {asked.at_most}; use at least as long",
-    )
-    yield (
-        limit is not None and asked.at_least is not None,
-        "--timeout counts long runs as worst, and --at-least as successes; remove one",
-    )
+    if limit is not None and asked.at_most is not None and asked.at_most > limit:
+        # a run that is killed must be a failure (extensions 1.8)
+        yield f"--timeout {limit} ends runs that may last at most {asked.at_most}; use at least as long"
+    if limit is not None and asked.at_least is not None:
+        yield "--timeout counts long runs as worst, and --at-least as successes; remove one"
     gate = asked.fail_if_worse_than and asked.tolerance
     for option, given in (("fail-unless-best", asked.fail_unless_best), ("control", asked.control)):
-        yield (
-            gate and given and not asked.metrics,
-            f"--{option} and --fail-if-worse-than with a tolerance are two questions; race twice",
-        )
-    yield (
-        asked.share and gate,
-        "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance",
-    )
-    yield (
-        asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume,
-        "--metric stdout needs --goal max or --goal min: only you know which number is better",
-    )
-    yield (
-        asked.metrics and asked.control and asked.fail_if_worse_than not in (None, asked.control),
-        "--control and --fail-if-worse-than name two commands to compare the others with; remove one",
-    )
-    yield asked.higher and asked.goal == "max", "--higher names exceptions from --goal min; remove one"
+        if gate and given and not asked.metrics:
+            yield f"--{option} and --fail-if-worse-than with a tolerance are two questions; race twice"
+    if asked.share and gate:
+        yield "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance"
+    if asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume:
+        yield "--metric stdout needs --goal max or --goal min: only you know which number is better"
+    if asked.metrics and asked.control and asked.fail_if_worse_than not in (None, asked.control):
+        yield "--control and --fail-if-worse-than name two commands to compare the others with; remove one"
+    if asked.higher and asked.goal == "max":
+        yield "--higher names exceptions from --goal min; remove one"
 
 
-def _about_files(asked: Asked) -> _Checks:
-    yield (
-        asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
-        "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
-    )
-    yield (
-        asked.metric == "stdout" and (asked.show_output or asked.output not in (None, "null", "pipe")),
-        "--metric stdout reads what commands print; remove --output and --show-output",
-    )
+def _about_files(asked: Asked) -> Iterator[str]:
+    if asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"):
+        yield "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job"
+    if asked.metric == "stdout" and (asked.show_output or asked.output not in (None, "null", "pipe")):
+        yield "--metric stdout reads what commands print; remove --output and --show-output"
     printed = [f"--export-{name}" for name, path in asked.exports.items() if path == "-"]
     printed += ["--json"] if asked.json else []
-    yield len(printed) > 1, f"{' and '.join(printed)} cannot both go to standard output; write one to a file"
+    if len(printed) > 1:
+        yield f"{' and '.join(printed)} cannot both go to standard output; write one to a file"
     paths = {f"--export-{name}": path for name, path in asked.exports.items() if path != "-"}
     by_path: dict[Path, str] = {}
     for option, path in {**paths, "--save": asked.save, "--resume": asked.resume}.items():
-        if path is not None:
-            first = by_path.setdefault(Path(path).absolute(), option)
-            yield first != option, f"{first} and {option} write to the same file, {path!r}; name two files"
+        if path is not None and (first := by_path.setdefault(Path(path).absolute(), option)) != option:
+            yield f"{first} and {option} write to the same file, {path!r}; name two files"
 
 
 def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
