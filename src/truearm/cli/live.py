@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import click
+
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
+from truearm.claims.suite import Progress, Run, Suite
 from truearm.cli.edge import load
 from truearm.cli.saved import Race
+from truearm.commands.measure import runs_of
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
 from truearm.report import words
 from truearm.report.numbers import ON_TERMINALS, Unit, column_name, count, name_of, number, plural, unit_for
+from truearm.study import Study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -146,6 +151,34 @@ class Board:
         if limit < left:
             parts.append(f"at most {words.seconds(limit)} left")
         return "; ".join([*parts, "Ctrl-C to stop"])
+
+
+class Follower:
+    """Watches the metrics after every round and stops the race when all are settled."""
+
+    def __init__(self, suite: Suite, study: Study) -> None:
+        self.suite = suite
+        self._study = study
+        self._runs = runs_of(suite.problem.arms, study.events())
+        self._progress = Progress(suite).after(self._runs)
+
+    def add(self, arm: str, run: Run) -> None:
+        """Add the metrics of one more run."""
+        self._runs[arm].append(run)
+
+    def done(self, first: int = 1) -> bool:
+        """Return True if all comparisons are settled after at least `first` rounds."""
+        if self._study.in_round:
+            return False
+        self._progress = self._progress.after(self._runs)
+        return self._progress.done and min(map(len, self._runs.values())) >= first
+
+    def draw(self) -> None:
+        """Show the progress on one line of a terminal."""
+        if not self._study.in_round:
+            rounds, seen = min(map(len, self._runs.values())), self._progress
+            words = f"{count(rounds)} rounds: {count(seen.pairs_done)} of {count(seen.pairs)} comparisons settled"
+            click.echo(f"\r{words}", err=True, nl=False)
 
 
 def _show_line(text: str) -> None:

@@ -1,4 +1,4 @@
-"""A race that has ended, or the study of a log, in every form that is asked for."""
+"""A race of one metric or of many that has ended, or the study of a log, in every form that is asked for."""
 
 import math
 from collections.abc import Iterator
@@ -11,19 +11,23 @@ from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, LedgerGate, judge_gate
 from truearm.claims.result import Result
+from truearm.claims.suite import Runs, SuiteResult, judge_suite
 from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, exit_code, html_page, lay_out
+from truearm.cli.asked import Asked
 from truearm.cli.live import near_words
 from truearm.cli.saved import Race
 from truearm.commands.command import needs_shell
-from truearm.commands.measure import machine
+from truearm.commands.measure import machine, runs_of
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.report import tables, words
-from truearm.report.export import csv_text, document, hyperfine_results, json_text
+from truearm.report.export import csv_text, document, hyperfine_results, json_text, suite_csv, suite_document
 from truearm.report.numbers import number, unit_for
 
 _QUICK_S = 0.005  # below it hyperfine too advises against a shell
 _VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED, "doubtful": DOUBTFUL}
+REPORT = Asked(time_unit=None, quiet=True, verbose=False, strict=False, fail_unless_best=None)
+"""The options of the report of a log, which may come from another machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +36,8 @@ class Outcome:
 
     race: Race
     result: Result
-    unit: str | None = None
+    asked: Asked
     reference: str | None = None
-    gate: str | None = None
     budget: int | None = None
     """Rounds in which a gate was unlikely to be decided, so that it ended early."""
     ended: bool = True
@@ -45,17 +48,14 @@ class Outcome:
     """The command whose run was stopped because the time was up."""
     decision: LedgerGate | None = None
     """The gate of a ledger that this race decided."""
-    quiet: bool = False
-    verbose: bool = False
-    here: bool = True
-    """Whether it ran just now, on this machine; a log may come from another."""
     shell_cost: float | None = None
     """Seconds that the shell adds to each reading."""
 
-    def answer(self, *, unless_best: str | None = None, strict: bool = False) -> Answer:
+    def answer(self) -> Answer:
         """Return all forms of the outcome, and its exit code."""
-        result, setting = self.result, self.race.setting
-        gate, voice, found = self._verdict(), self._voice(), ratios(result, self.reference)
+        result, setting, asked = self.result, self.race.setting, self.asked
+        gate = judge_gate(result, setting.guard, budget=self.budget)
+        voice, found = self._voice(), ratios(result, self.reference)
         metric = setting.metric if setting.commands else None
         times = hyperfine_results(setting.commands, self.race.runs)
         first = [] if self.decision is None else [words.ledger_gate(self.decision)]
@@ -71,9 +71,9 @@ class Outcome:
                 gate=gate,
                 first=first,
                 censored=censored,
-                verbose=self.verbose,
+                verbose=asked.verbose,
                 statistics=tables.statistics_rows(result, result.readings, voice.unit, times),
-                notes=[] if self.quiet else [" ".join(filter(None, self._notes(gate)))],
+                notes=[] if asked.quiet else [" ".join(filter(None, self._notes(gate)))],
             )
 
         def make_document() -> str:
@@ -83,7 +83,7 @@ class Outcome:
                 **({"results": times} if metric else {}),
                 **({} if self.decision is None else {"gate": self.decision.to_dict()}),
             }
-            more |= {"shell_cost": self.shell_cost, "machine": machine()} if self.here else {}
+            more |= {"shell_cost": self.shell_cost, "machine": machine()} if asked is not REPORT else {}
             return json_text(document(result, result.readings, reference=self.reference, metric=metric, **more))
 
         rows = tables.arm_rows(result, voice, found, censored=censored)
@@ -93,20 +93,17 @@ class Outcome:
             "markdown": lambda: tables.markdown(rows, said),
             "html": lambda: html_page(result, voice, metric, gate),
         }
-        code = exit_code(result, unless_best=unless_best, gate=gate, strict=strict)
+        code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
         if self.decision is not None:
             code = _VERDICT_CODES[self.decision.verdict]
         return Answer(text, code, forms, said, notice=self.budget is not None and not result.alarms)
-
-    def _verdict(self) -> Gate | None:
-        return judge_gate(self.result, self.gate, budget=self.budget)
 
     def _voice(self) -> words.Voice:
         """Return how sentences name runs, commands and units."""
         result, setting = self.result, self.race.setting
         if not setting.commands:
             return words.PLAIN._replace(options=True)
-        unit = unit_for(setting.metric, result.arms, self.unit, target=result.problem.target)
+        unit = unit_for(setting.metric, result.arms, self.asked.time_unit, target=result.problem.target)
         elapsed = self.default_limit if result.status is Status.EXHAUSTED else None
         return words.voice_for(result, setting.metric, unit)._replace(options=True, elapsed=elapsed)
 
@@ -127,7 +124,7 @@ class Outcome:
         yield from describe_losses(race)
         if len(setting.arms) == 1:
             yield self._about_outliers()
-        elif self.verbose and race.study.seed is not None:
+        elif self.asked.verbose and race.study.seed is not None:
             inside = " inside each round" if result.problem.rounds else ""
             yield f"Order of runs{inside} shuffled with seed {race.study.seed}."
         if race.store is not None:
@@ -188,3 +185,49 @@ def describe_race(race: Race) -> dict[str, Any]:
         counts = {"command": builds.command, "rounds": builds.rounds, "runs_per_build": builds.runs}
         plain["builds"] = {**counts, "seeds": seeds}
     return plain
+
+
+def suite_answer(race: Race, asked: Asked = REPORT, *, late: bool = False) -> Answer:
+    """Return all forms of a race of many metrics that has ended, and its exit code."""
+    assert race.suite is not None
+    suite, runs = race.suite, runs_of(race.suite.problem.arms, race.study.events())
+    result = race.setting.mark(judge_suite(suite, runs))
+    lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
+    notes = [] if asked.quiet else list(_suite_notes(race, result, asked, late=late))
+    verdict = {"verdict": words.suite_verdict(result)} if suite.gate else {}
+
+    def text(screen: Screen) -> str:
+        table = screen.table(rows) if result.compared else ""
+        return screen.arrange(map(screen.wrap, lines.split("\n")), [table, screen.wrap(" ".join(notes), dim=True)])
+
+    forms = {
+        "json": lambda: json_text(
+            {**suite_document(result, runs), **describe_race(race), "machine": machine(), **verdict}
+        ),
+        "csv": lambda: suite_csv(result),
+        "markdown": lambda: tables.markdown(rows, lines),
+        "html": lambda: _page(result, runs),
+    }
+    code = FAILED if result.failed else GOOD if result.status == "decided" else UNDECIDED
+    if result.status == "doubtful" or (asked.strict and result.is_incomplete):
+        code = DOUBTFUL
+    return Answer(text, code, forms, words.suite_headline(result))
+
+
+def _page(result: SuiteResult, runs: Runs) -> str:
+    from truearm.report.pages import suite_page  # a race that writes no page starts without it
+
+    return suite_page(result, runs)
+
+
+def _suite_notes(race: Race, result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:
+    undecided = result.status == "undecided"
+    if undecided and late and asked.max_time is None and asked.limit is not None:
+        yield f"--max-time allows more than {number(asked.limit / 60)} minutes."
+    elif undecided and not late and result.rounds + result.uncounted < (asked.most or math.inf):
+        yield "Interrupted."
+    yield from describe_losses(race, "all metrics of it are missing")
+    if asked.verbose and race.study.seed is not None:
+        yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
+    if race.store is not None:
+        yield words.where_saved(race.store.path.name, "" if undecided else None)

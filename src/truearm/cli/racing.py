@@ -17,12 +17,12 @@ import click
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
-from truearm.cli import follower, saved
+from truearm.cli import saved
 from truearm.cli.answer import Answer
 from truearm.cli.asked import Asked, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
-from truearm.cli.live import Board
-from truearm.cli.outcome import Outcome
+from truearm.cli.live import Board, Follower
+from truearm.cli.outcome import Outcome, suite_answer
 from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import (
     NOTE,
@@ -133,11 +133,11 @@ def resume(asked: Asked, stack: ExitStack) -> Race:
 
 def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
     """Run a race to its end; return its answer, and the failure that ended it."""
-    unless_best = check_name(asked.fail_unless_best, race.setting)
+    check_name(asked.fail_unless_best, race.setting)
     recorder = _Recorder(race, asked)
     failure, late = _run_commands(race, asked, recorder)
     if race.suite is not None:
-        return follower.answer(race, asked, late=late), failure
+        return suite_answer(race, asked, late=late), failure
     setting, study = race.setting, race.study
     result = setting.mark(study.result)
     control = study.policy.control if isinstance(study.policy, AgainstControl) else None
@@ -145,19 +145,16 @@ def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
     outcome = Outcome(
         race=race,
         result=result,
-        unit=asked.time_unit,
+        asked=asked,
         reference=control or setting.guard,
-        gate=setting.guard,
         budget=recorder.budget,
         ended=late or most or recorder.budget is not None or result.total >= study.max_pulls,
         default_limit=asked.limit if late and asked.max_time is None else None,
         stopped=recorder.stopped,
         decision=None if race.ledger is None or race.gate is None else race.ledger.record(race.gate, result),
-        quiet=asked.quiet,
-        verbose=asked.verbose,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
     )
-    return outcome.answer(unless_best=unless_best, strict=asked.strict), failure
+    return outcome.answer(), failure
 
 
 def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[click.ClickException | None, bool]:
@@ -270,7 +267,7 @@ class _Recorder:
         self.race, self.asked = race, asked
         self.is_brief = len(setting.commands) == 1 and asked.brief
         """Whether one command alone is measured for a few seconds only."""
-        self.follower = None if race.suite is None else follower.Follower(race.suite, race.study)
+        self.follower = None if race.suite is None else Follower(race.suite, race.study)
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self.running: str | None = None
         self.stopped: str | None = None

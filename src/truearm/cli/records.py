@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from truearm.claims.gates import LedgerGate, Settings
-from truearm.cli import follower
 from truearm.cli.answer import Answer, Screen
 from truearm.cli.asked import Asked
 from truearm.cli.edge import write
 from truearm.cli.options import declare
-from truearm.cli.outcome import Outcome
+from truearm.cli.outcome import REPORT, Outcome, suite_answer
 from truearm.cli.saved import Race, Setting, open_log
 from truearm.commands.command import Command
 from truearm.commands.revisions import Revision
@@ -59,10 +58,9 @@ def report_command(ctx: click.Context, /, file: str, *, export_html: str | None,
 
 def _report(race: Race) -> Answer:
     if race.suite is not None:
-        return follower.answer(race)
+        return suite_answer(race)
     race.study.stop()  # this object only: the log does not know of it
-    result, gate = race.setting.mark(race.study.result), race.setting.guard
-    return Outcome(race=race, result=result, gate=gate, quiet=True, here=False).answer()
+    return Outcome(race=race, result=race.setting.mark(race.study.result), asked=REPORT).answer()
 
 
 @click.command("ledger")
