@@ -27,13 +27,12 @@ ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
 _MAX_MESSAGE = 9000  # characters
 _MEANT = {  # words of other tools and of the theory
-    **dict.fromkeys(("--eps", "--epsilon"), ("--contamination",)),
-    **dict.fromkeys(("--alpha", "--confidence", "--error"), ("--delta",)),
-    **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), ("--goal",)),
-    **dict.fromkeys(("--reps", "--repeat", "--iterations", "--number"), ("--runs",)),
-    **dict.fromkeys(("--export-asciidoc", "--export-orgmode"), ("--export-markdown",)),
-    "--baseline": ("--control",),
-    "--reference": ("--control",),
+    **dict.fromkeys(("--eps", "--epsilon"), "--contamination"),
+    **dict.fromkeys(("--alpha", "--confidence", "--error"), "--delta"),
+    **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), "--goal"),
+    **dict.fromkeys(("--reps", "--repeat", "--iterations", "--number"), "--runs"),
+    **dict.fromkeys(("--export-asciidoc", "--export-orgmode"), "--export-markdown"),
+    **dict.fromkeys(("--baseline", "--reference"), "--control"),
 }
 _CLOSED = (errno.EPIPE, errno.ESHUTDOWN)  # the reader of our output is gone
 
@@ -114,7 +113,7 @@ def _describe_unknown(option: str, ctx: click.Context) -> str:
     if option == "--missing":
         return "--missing was removed: missing readings always count at their worst"
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
-    near = [name for name in _MEANT.get(option, ()) if name in known] or get_close_matches(option, known, 1, 0.7)
+    near = [name for name in known if name == _MEANT.get(option)] or get_close_matches(option, known, 1, 0.7)
     near = near or [name for name in known if name.rpartition("-")[2] == option.rpartition("-")[2]]
     quotes = "put each command in quotes, such as 'gzip -kf data'; " if ctx.command.name == "race" else ""
     hint = f"did you mean {near[0]}?" if near else f"{quotes}`{ctx.command_path} --help` lists the options"

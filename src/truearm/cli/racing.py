@@ -164,7 +164,7 @@ def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[clic
         study.stop()  # the log needs no more runs
     if not study.done:
         try:
-            with interruptible(), _hooks(race.setting), recorder:
+            with interruptible(), _hooks(race.setting):
                 recorder.warm_up()
                 with _board(race, asked, recorder) as draw, _time_limit(asked, recorder):
                     watch = partial(recorder.is_enough, draw, time.monotonic() + MIN_ALONE_S)
@@ -233,6 +233,7 @@ def _hooks(setting: Setting) -> Iterator[None]:
     try:
         yield
     finally:
+        clear_run_variables()
         for hook in cleanup:
             try:
                 run_hook(hook, "cleanup", timeout)
@@ -282,12 +283,6 @@ class _Recorder:
         self._builder = Builder(setting.random_builds) if setting.random_builds else None
         self._round: dict[str, Run] = {}  # measured with others, and not yet asked for
         self._commands = {command.name: command for command in setting.commands}
-
-    def __enter__(self) -> "_Recorder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        clear_run_variables()
 
     def is_settled(self) -> bool:
         """Return True if all metrics are settled, or a command has had its runs."""
