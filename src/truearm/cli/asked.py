@@ -233,11 +233,10 @@ def _check_builds(builds: int, problem: Problem, *, uncounted: int) -> None:
     level, threshold = win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
     least = uncounted + least_rounds(level, threshold)  # extensions U2
     if builds < least:
-        msg = (
+        raise click.UsageError(
             f"--builds {builds} cannot decide: {plural(len(problem.arms), 'revision')} at an error probability of "
             f"{problem.error:g} take {least} rounds at least, each with new builds; use --builds {least} or more"
         )
-        raise click.UsageError(msg)
 
 
 def _candidate(asked: Asked, setting: Setting) -> str:
@@ -357,11 +356,10 @@ def _plain_commands(
     templates, names = asked.commands, asked.command_name
     lines = [(row, i) for row in combinations(_parameters(asked, templates)) for i in range(len(templates))]
     if not lines:
-        msg = (
+        raise click.UsageError(
             "give a command or more, such as truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE; "
             "`truearm race --help` shows more"
         )
-        raise click.UsageError(msg)
     if len(lines) > MAX_COMMANDS:
         msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {len(lines):,}; race a part of them first"
         raise click.UsageError(msg)

@@ -69,11 +69,10 @@ def plan_command(
         msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
         raise click.UsageError(msg)
     if chosen["share"] is None and (percents := [amount for amount, is_percent in gap if is_percent]):
-        msg = (
+        raise click.UsageError(
             f"--gap {100 * percents[0]:g}% is a ratio, but the family has unit scale; write --gap {percents[0]:g} "
             f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
         )
-        raise click.UsageError(msg)
     columns = Columns(*(chosen.pop(name) for name in ("arm", "value", "unit")))
     form = {name: chosen.pop(name) for name in FORM}
     if pilot is not None:

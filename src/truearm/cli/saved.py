@@ -72,10 +72,9 @@ class Setting:
             other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
             lines = {(hook.cwd, hook.text) for hook in hooks.values()}
             if other is not None and len(lines) > len({cwd for cwd, _ in lines}):  # the last one would serve all
-                msg = (
+                raise InvalidArgument(
                     f"--{stage} differs by command, but commands take turns; use {other}, which runs for every run"
                 )
-                raise InvalidArgument(msg)
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -168,11 +168,10 @@ def _report_silence(client: Client) -> None:
 def _commands(template: Sequence[str], state: Mapping[str, Any], *, any_name: bool) -> dict[str, Command]:
     names = [arm["name"] for arm in state["arms"]]
     if not any_name and (odd := next(filter(_NOT_PLAIN.search, names), None)) is not None:
-        msg = (
+        raise InvalidArgument(
             f"arm {odd!r} is not a plain name, and the command could take it for a program, an option or code; "
             "use plain names in the study, or allow any with --any-name"
         )
-        raise InvalidArgument(msg)
     inside = next((word for word in template if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))), None)
     unsafe = next((name for name in names if shlex.quote(name) != name), None)
     if inside is not None and unsafe is not None:

@@ -142,11 +142,10 @@ def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     if first > last:
         raise InvalidArgument(f"scan must rise from low to high, but got {low} to {high}; swap them")
     if width <= 0 or (last - first) / width >= MAX_COMMANDS:
-        msg = (
+        raise InvalidArgument(
             f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, "
             f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
         )
-        raise InvalidArgument(msg)
     return tuple(_plain(first + i * width) for i in range(int((last - first) / width) + 1))
 
 
@@ -170,11 +169,10 @@ def combinations(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str
     count = math.prod(map(len, parameters.values()))
     if count > MAX_COMMANDS:
         sizes = " x ".join(str(len(values)) for values in parameters.values())
-        msg = (
+        raise InvalidArgument(
             f"{sizes} values of {', '.join(parameters)} make {count:,} commands; a race takes {MAX_COMMANDS:,} "
             "at most; give fewer values, or race a part of them first"
         )
-        raise InvalidArgument(msg)
     rows = itertools.product(*reversed(list(parameters.values())))
     return tuple(dict(zip(parameters, reversed(row), strict=True)) for row in rows)
 
@@ -236,11 +234,10 @@ def _fill_quoted(template: str, parameters: Mapping[str, str], typed: Collection
             return parameters[match[1]]
         # inside these, quoting works differently, and a value could become syntax
         if syntax := re.search(r"\$[({'\"]|`|<<|(?:^|\s)#", template):
-            msg = (
+            raise InvalidArgument(
                 f"value {value} of parameter {match[1]!r} cannot be quoted safely in {template!r}, which uses "
                 f"{syntax[0].strip()!r}; put the value into the environment and use a variable"
             )
-            raise InvalidArgument(msg)
         return quote + value + quote  # close the open quote, add the quoted value, open the quote again
 
     return _placeholders(parameters).sub(replacement, template)

@@ -174,11 +174,10 @@ def _start(
             through_launcher=metric == "memory",
         )
     except OSError as error:
-        msg = (
+        raise InvalidArgument(
             f"command {printable(command.text)!r} cannot be started: {error.strerror}; "
             f"check the program and the directory {command.cwd or '.'!r}"
-        )
-        raise InvalidArgument(msg) from error
+        ) from error
 
 
 @lru_cache(maxsize=256)  # a program that is not found raises, so it is looked for again

@@ -102,11 +102,10 @@ class Builder:
         self.count += 1
         digests.append(_digest(Path(revision.top)))
         if len(digests) == EQUAL_BUILDS and len(set(digests)) == 1:
-            msg = (
+            raise InvalidArgument(
                 f"--build {self._builds.command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} "
                 f"seeds: the build ignores {{seed}}; let it, or ${SEED}, change the layout (docs/revisions.md)"
             )
-            raise InvalidArgument(msg)
         return {"seed": seed, "build": digests[-1]}
 
 
