@@ -81,20 +81,12 @@ def analyze_command(
 
 
 def _advice(found: Analysis, value: str | None) -> Iterator[str]:
-    """Give what to know of the file, and what would help: one sentence each.
-
-    Parameters
-    ----------
-    value
-        The column of the readings, unless --goal was given.
-    """
+    """Say what to know of the file, and what would help; `value` is the column, unless --goal was given."""
+    sizes, problem = set(found.pulls.values()), found.problem
     yield from found.about_data
-    if value is not None and found.problem.target != "share" and looks_like_time(value):
+    if value is not None and problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, use --goal min."
-    sizes = set(found.pulls.values())
-    planned = (
-        len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not found.problem.dependent_arms
-    )
+    planned = len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not problem.dependent_arms
     if planned and found.status is Status.EXHAUSTED:
         yield (
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "

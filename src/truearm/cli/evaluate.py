@@ -133,9 +133,8 @@ class _Scorer:
     def _run(self, command: Command, conditions: Conditions) -> float:
         try:
             found = measure(command, "stdout", conditions)
-        except (
-            CommandFailed
-        ) as error:  # the message leaves the item out, so that equal failures are counted together
+        except CommandFailed as error:
+            # the message leaves the item out, so that equal failures are counted together
             last = error.stderr_tail.strip().rpartition("\n")[2]
             why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
             why = why if error.exit_code else "it printed no number on its last line"

@@ -212,16 +212,11 @@ TIMES = """
 
 
 def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return the decorator that adds the options of a table to a verb.
+    """Return the decorator that adds the options of a table to a verb; `more` is for `click.option`, by parameter.
 
-    Parameters
-    ----------
-    table
-        An option begins at the start of a line: flags, and a metavar that names its type if it takes a value
-        (words in small letters with | between them are choices, "..." makes it repeatable), two spaces, the
-        help. A line that starts with + lists options that verbs share.
-    more
-        By parameter, further arguments of `click.option`.
+    An option begins at the start of a line: flags, and a metavar that names its type if it takes a value (words in
+    small letters with | between them are choices, "..." makes it repeatable), two spaces, the help. A line that
+    starts with + lists options that verbs share.
     """
     options = [_option(entry, more) for entry in _expand(table)]
 

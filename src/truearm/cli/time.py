@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from truearm.claims.certify import ratios
 from truearm.claims.result import Result
-from truearm.cli.answer import Answer, Screen, exit_code, html_page, lay_out, show
+from truearm.cli.answer import Answer, exit_code, html_page, lay_out, show
 from truearm.cli.options import TIMES, declare
 from truearm.commands.measure import machine
 from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
@@ -75,10 +76,7 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
     voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
     notes = list(_notes(result, verbose=chosen["verbose"]))
-
-    def text(screen: Screen) -> str:
-        return lay_out(result, voice, screen, ratios=ratios(result), verbose=chosen["verbose"], notes=notes)
-
+    text = partial(lay_out, result, voice, ratios=ratios(result), verbose=chosen["verbose"], notes=notes)
     forms = {
         "json": lambda: json_text(document(result, result.readings or {}, metric="wall", machine=machine())),
         "html": lambda: html_page(result, voice, "wall"),

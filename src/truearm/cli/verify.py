@@ -43,14 +43,7 @@ _OPTIONS = f"""
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
 @declare(_OPTIONS)
-def verify_command(
-    file: str,
-    readings: str | None,
-    *,
-    head: str | None,
-    json: bool,
-    **roles: Any,  # noqa: ANN401
-) -> int:
+def verify_command(file: str, readings: str | None, *, head: str | None, json: bool, **roles: Any) -> int:  # noqa: ANN401
     """Decide again from the readings, and compare everything that FILE says.
 
     \b
@@ -142,11 +135,7 @@ def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` c
         raise InvalidArgument(msg) from None
 
 
-def _readings(
-    path: str,
-    roles: Mapping[str, Any],
-    result: Any,  # noqa: ANN401
-) -> Tapes | Dataset | Study:
+def _readings(path: str, roles: Mapping[str, Any], result: Any) -> Tapes | Dataset | Study:  # noqa: ANN401
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
         with store.Store(path) as log:

@@ -111,13 +111,9 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     """Run a command once and read one number off it.
 
     Metrics are ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
-    ``"stdout"`` (the number on the last line printed) and ``"json"`` (an object of them).
-
-    Raises
-    ------
-    CommandFailed
-        If it fails or prints no number when one is wanted, unless `conditions.ignore_failure`. Exit codes 126 and
-        127 mean that nothing was run at all, and raise unless they are `conditions.accepted`.
+    ``"stdout"`` (the number on the last line printed) and ``"json"`` (an object of them). Raise CommandFailed if
+    it fails or prints no number when one is wanted, unless `conditions.ignore_failure`. Exit codes 126 and 127
+    mean that nothing was run at all, and raise unless they are `conditions.accepted`.
     """
     rules = conditions or Conditions()
     rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)

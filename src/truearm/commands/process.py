@@ -121,16 +121,10 @@ def run(
 ) -> Run:
     """Run a program and return how it ended; raise OSError if it cannot be started.
 
-    Parameters
-    ----------
-    streams
-        ``stdin``, ``stdout`` and ``stderr`` as for `subprocess.Popen`; pipes are read.
-    env
-        None inherits the environment without copying it, which would take time while the clock runs.
-    timeout
-        Seconds after which the process, its group and its descendants are killed.
-    through_launcher
-        Measure inside of a small launcher, whose own peak memory does not hide that of the program.
+    `streams` are ``stdin``, ``stdout`` and ``stderr`` as for `subprocess.Popen`; pipes are read. If `env` is None,
+    the environment is inherited without a copy, which would take time while the clock runs. After `timeout`
+    seconds the process, its group and its descendants are killed. The peak memory of a small launcher does not
+    hide that of the program.
     """
     check_posix()
     _become_subreaper()

@@ -53,24 +53,14 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builds:
-    """How the revisions of a race are built.
-
-    Parameters
-    ----------
-    command
-        The build command.
-    revisions
-        By arm.
-    rounds
-        The largest number of rounds, each with a new build of every revision; None builds once for all rounds.
-    runs
-        Runs of a build in its round.
-    """
+    """How the revisions of a race, by arm, are built."""
 
     command: str
     revisions: Mapping[str, Revision]
     rounds: int | None = None
+    """The largest number of rounds, each with a new build of every revision; None builds once for all rounds."""
     runs: int = 1
+    """Runs of a build in its round."""
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -118,18 +108,11 @@ def check_out(
     cache: Path | None = None,
     announce: Callable[[], object] = lambda: None,
 ) -> tuple[Revision, ...]:
-    """Return the revisions of the repository around a folder, checked out and built.
+    """Return the revisions (``.`` is the working tree) of the repository around a folder, checked out and built.
 
-    Parameters
-    ----------
-    names
-        What git understands as a revision, or ``.`` for the working tree.
-    build
-        Command line to run once in each revision's folder; in the working tree it is run each time.
-    every_round
-        Only choose a folder for each, to be built in every round; the working tree becomes a commit.
-    announce
-        Called once all names are known to git, before the work begins.
+    `build` is run once in each revision's folder, and in the working tree each time. `every_round` only chooses a
+    folder for each, to be built in every round; the working tree becomes a commit. `announce` is called once all
+    names are known to git, before the work begins.
     """
     root = cache or cache_folder()
     repository = _Repository.around(Path(start), root)
@@ -264,9 +247,8 @@ def _build(revision: Revision, build: str, seed: int | None = None) -> None:
         output.seek(0)
         printed = output.read().decode(errors="backslashreplace")[-_TAIL_CHARACTERS:]
     if code != 0:
-        said = (
-            f"it printed:\n{printable(printed.strip(), lines=True)}" if printed.strip() else "it printed nothing"
-        )
+        text = printable(printed.strip(), lines=True)
+        said = f"it printed:\n{text}" if text else "it printed nothing"
         msg = f"--build {command.text!r} of revision {revision.name!r} ended with exit code {code}; {said}"
         raise CommandFailed(msg, command=build, exit_code=code, stderr_tail=printed, stage="build")
 
