@@ -45,16 +45,10 @@ levels = st.floats(0.01, 0.99)
 
 @pytest.mark.parametrize("name", STANDARD)
 @pytest.mark.parametrize("make", [STANDARD.get, lambda name: families.of(SCIPY[name])], ids=["own", "scipy"])
-def test_moments_match_the_vectors(name, make):
+def test_moments_and_minimal_b_match_the_vectors(name, make):
     law, expected = make(name), VECTORS[f"moments-{name}"]["expected"]
     found = {"m2": law.m2, "m4": law.m4, "kappa_min": law.minimal_kappa()}
     assert found == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", STANDARD)
-@pytest.mark.parametrize("make", [STANDARD.get, lambda name: families.of(SCIPY[name])], ids=["own", "scipy"])
-def test_minimal_b_matches_the_vectors(name, make):
-    law = make(name)
     for reach, expected in VECTORS[f"Bmin-{name}"]["expected"].items():
         found = [law.minimal_B(float(reach)), law.minimal_B(float(reach), mad=True)]
         assert found == pytest.approx(expected, rel=1e-9)

@@ -177,18 +177,13 @@ def test_an_ask_for_a_round_that_the_budget_does_not_hold_decides_nothing(seed):
     assert verify(data, Study.replay(study.definition, log))
 
 
-def twins(seed, **options):
-    draw, study = random.Random(seed), Study(["A", "B"], contamination=0.2, **options)
-    while pulls := study.ask():
-        for pull in pulls:
-            study.tell(pull, draw.gauss(0, 1))
-    return study
-
-
 def test_a_spent_budget_says_so_if_more_could_not_help():
-    enough = twins(4).pulls
-    assert twins(4, max_pulls=int(0.985 * enough)).result.status.value == "indistinguishable"
-    assert twins(4, max_pulls=enough // 2).result.status.value == "exhausted"
+    def twins(**options):
+        return drive(Study(["A", "B"], contamination=0.2, **options), gauss(4, A=0.0, B=0.0))
+
+    enough = twins().total
+    assert twins(max_pulls=int(0.985 * enough)).status is Status.INDISTINGUISHABLE
+    assert twins(max_pulls=enough // 2).status is Status.EXHAUSTED
 
 
 @pytest.mark.parametrize(("new", "best"), [(103.0, "old"), (101.0, "new"), (95.0, "new")])

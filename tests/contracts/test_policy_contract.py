@@ -125,14 +125,6 @@ def test_one_arm_is_the_best_without_a_pull(name, policy):
     assert (verdict.best, verdict.candidates) == ("A", ("A",))
 
 
-@pytest.mark.parametrize("better", ["A", "B"])
-def test_two_arms(name, policy, better):
-    tapes = readings(means=(9.0, 0.0, 0.0) if better == "A" else (0.0, 9.0, 0.0))
-    run = drive(policy, replace(problem_for(name), arms=("A", "B")), tapes)
-    assert run.verdict is not None
-    assert run.verdict.best == better
-
-
 def result_of(policy, problem, tapes):
     """Certify what a policy ends with; where the tapes end first, what it has by then."""
     run = drive(policy, problem, tapes, keep=True)
