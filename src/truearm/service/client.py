@@ -28,11 +28,11 @@ from truearm.problem import (
     Contamination,
     ProblemOptions,
     Pull,
-    Tolerance,
     as_number,
     check_count,
     check_names,
     check_positive,
+    refuse,
 )
 from truearm.service import models
 from truearm.service.studies import define, options_of
@@ -103,8 +103,7 @@ class Client:
         for name, text in (("study", study), ("worker", worker or ""), ("token", token or "")):
             if not isinstance(text, str):
                 raise InvalidArgument(f"{name} must be text, but got {text!r:.80}", name, text)
-        if not study:
-            raise InvalidArgument("study must be the name of one, but got ''", "study", study)
+        refuse(not study, "study must be the name of one, but got ''", "study", study)
         parts = urlsplit(url if isinstance(url, str) else "")
         if parts.scheme not in ("http", "https") or not _is_address(parts):
             meant = isinstance(url, str) and "://" not in url and _is_address(urlsplit(f"http://{url}"))
@@ -172,7 +171,7 @@ class Client:
         wanted, pulls = 1 if n is None else check_count("n", n), list[Pull]()
         for part in count(1):  # a worker that asks again gets what it has, so each further batch goes to another
             worker, asked = self.worker if part == 1 else f"{self.worker}/{part}", min(BATCH, wanted - len(pulls))
-            found = self._post("ask", {"worker": worker, "n": asked})
+            found = self._call("POST", f"{self._place}/ask", {"worker": worker, "n": asked})
             self._done = found["done"]
             new = [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
             pulls += new
@@ -198,13 +197,12 @@ class Client:
 
     def stop(self) -> None:
         """End the study for all workers, with what is known so far."""
-        self._done = self._post("stop", None)["done"]
+        self._done = self._call("POST", f"{self._place}/stop")["done"]
 
     @property
     def state(self) -> dict[str, Any]:
         """The state of the study, as the server returns it."""
-        found: dict[str, Any] = self._call("GET", self._place)
-        return found
+        return self._call("GET", self._place)
 
     @property
     def done(self) -> bool:
@@ -243,62 +241,58 @@ class Client:
             yield page
             since = page["next"]
 
-    def _post(self, what: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        found: dict[str, Any] = self._call("POST", f"{self._place}/{what}", body)
-        return found
-
     def _outcomes(self, what: str, field: str, items: list[Any], worker: str | None = None) -> None:
         refused = []
         for first in range(0, len(items), BATCH):
-            found = self._post(what, {field: items[first : first + BATCH], "worker": worker or self.worker})
+            body = {field: items[first : first + BATCH], "worker": worker or self.worker}
+            found = self._call("POST", f"{self._place}/{what}", body)
             self._done = found["done"]
             refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
         if refused:
             raise ProtocolError("\n".join(refused))
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request until it is answered, and return the answer."""
-        data = b"" if body is None else _json(body)
+        try:
+            data = b"" if body is None else json.dumps(body, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:  # all but notes is checked
+            raise InvalidArgument(f"notes must be a dict of plain JSON values, but: {error}", "notes") from None
         for _ in range(_MAX_UNREADABLE):
-            answer = self._send(method, path, data)
+            try:
+                answer = self._pool.request(method, self._origin + path, body=data, redirect=False)
+            except urllib3.exceptions.HTTPError as error:
+                reason = getattr(error, "reason", None) or error
+                msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
+                raise ServiceError(msg) from error
             if answer.status >= 400:
                 raise ServiceError(_detail(answer.data, answer.status), answer.status)
             with suppress(ValueError):  # a head that was cut has no length, and the body looks whole
-                return json.loads(answer.data)
+                found: dict[str, Any] = json.loads(answer.data)
+                return found
         raise ServiceError(f"{self.url} did not answer as truearm serve does; check the address", 400)
-
-    def _send(self, method: str, path: str, data: bytes) -> urllib3.BaseHTTPResponse:
-        try:
-            return self._pool.request(method, self._origin + path, body=data, redirect=False)
-        except urllib3.exceptions.HTTPError as error:
-            reason = getattr(error, "reason", None) or error
-            msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
-            raise ServiceError(msg) from error
 
 
 def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> models.NewStudy:
     """Return a study as it is sent, after the checks of `Study`."""
     check_names(options, (*_STUDY, *_SERVICE))
-    if options.get("regularity") is not None:
-        msg = "regularity is for policies 'elimination' and 'uniform', which no server runs; remove it"
-        raise InvalidArgument(msg, "regularity", options["regularity"])
+    regularity = options.get("regularity")
+    msg = "regularity is for policies 'elimination' and 'uniform', which no server runs; remove it"
+    refuse(regularity is not None, msg, "regularity", regularity)
     given = {key: value for key, value in options.items() if key in _STUDY}
     if (policy := given.get("policy", "toptwo")) not in POLICIES:
         given["policy"] = next((known for known in POLICIES if policy == by_name(known)), None)
-        if given["policy"] is None:
-            msg = (
-                f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
-            )
-            raise InvalidArgument(msg, "policy", policy)
+        msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
+        refuse(given["policy"] is None, msg, "policy", policy)
     study = Study(arms, **given)
-    fields = options_of(study.problem) | {
+    problem, tolerance = study.problem, study.problem.tolerance
+    fields = options_of(problem) | {
         "id": name,
-        "arms": study.problem.arms,
-        "tolerance": _tolerance(study.problem.tolerance),
-        "contamination": _bound(study.problem.contamination),
-        "between": None if study.problem.between is None else [to_plain(end) for end in study.problem.between],
-        "dependent_arms": bool(study.problem.dependent_arms),
-        "rounds": study.problem.rounds,
+        "arms": problem.arms,
+        "tolerance": f"{100 * tolerance.amount:.15g}%" if tolerance.relative else tolerance.amount,
+        "contamination": _bound(problem.contamination),
+        "between": None if problem.between is None else to_plain(problem.between),
+        "dependent_arms": bool(problem.dependent_arms),
+        "rounds": problem.rounds,
         "policy": given.get("policy", "toptwo"),
         "max_pulls": study.max_pulls,
         "seed": study.seed,
@@ -309,10 +303,6 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     except msgspec.ValidationError as error:
         wrong = models.explain_invalid(error, msgspec.json.encode(fields), models.NewStudy).problem
         raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
-
-
-def _tolerance(tolerance: Tolerance) -> float | str:
-    return f"{100 * tolerance.amount:.15g}%" if tolerance.relative else tolerance.amount
 
 
 def _bound(contamination: Contamination | None) -> dict[str, Any] | str | None:
@@ -369,13 +359,6 @@ def _detail(text: bytes, status: int) -> str:
         return str(json.loads(text)["detail"])
     except (ValueError, KeyError, TypeError):
         return f"the server answered with status {status}; check the address and the server's log"
-
-
-def _json(body: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(body, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:  # all but notes is checked
-        raise InvalidArgument(f"notes must be a dict of plain JSON values, but: {error}", "notes") from None
 
 
 def _ticket(pull: Pull | int) -> int:
