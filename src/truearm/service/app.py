@@ -172,10 +172,6 @@ class JsonRequest(Request[Any, Any, Any]):
             raise Refused(400, "Gone", "the body ended early; send it again") from None
 
 
-def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
-    return Response(msgspec.json.encode(value), status_code=status, headers=headers, media_type=MediaType.JSON)
-
-
 @post("/studies", role="admin", status_code=201, operation_id="create")
 async def create(
     service: NamedDependency[Service], request: Request[Any, Any, Any], data: JSONBody[models.NewStudy]
@@ -202,19 +198,15 @@ def list_studies(
     if grant.study is not None:
         row = service.database.row(grant.study, 0)
         return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
-    at, name = _parse_cursor(before)
-    rows = service.database.execute(_LIST, (at, at, name, _PAGE_STUDIES + 1))
+    began, _, name = ("inf" if before is None else before).partition("_")
+    try:
+        at = float(began)
+    except ValueError:
+        raise _invalid("before", before or "", "take it from `next` of the page before") from None
+    rows = service.database.execute(_LIST, (at, at, name.replace("\0", ""), _PAGE_STUDIES + 1))
     last = rows[_PAGE_STUDIES - 1] if len(rows) > _PAGE_STUDIES else None
     more = None if last is None else f"/studies?before={last[1]!r}_{quote(last[0])}"
     return models.Page([_summarize(service.studies, *row) for row in rows[:_PAGE_STUDIES]], more)
-
-
-def _parse_cursor(text: str | None) -> tuple[float, str]:
-    at, _, name = ("inf" if text is None else text).partition("_")
-    try:
-        return float(at), name.replace("\0", "")
-    except ValueError:
-        raise _invalid("before", text or "", "take it from `next` of the page before") from None
 
 
 def _invalid(field: str, value: str, remedy: str) -> Refused:
@@ -352,7 +344,7 @@ def report(
         found = copy(hosted)  # other requests go on
     result, readings = found.result(), found.readings
     if "application/json" in request.headers.get("accept", ""):
-        return _json(document(result, readings))
+        return Response(msgspec.json.encode(document(result, readings)), media_type=MediaType.JSON)
     from truearm.report.pages import page
 
     text = page(result, readings, title=found.title if found.title != found.name else None)
@@ -428,7 +420,7 @@ async def health(service: NamedDependency[Service]) -> models.Health:
 @get("/openapi.json", include_in_schema=False, sync_to_thread=False)
 def openapi() -> Response[bytes]:
     """Return the published schema."""
-    return _json(openapi_schema())
+    return Response(msgspec.json.encode(openapi_schema()), media_type=MediaType.JSON)
 
 
 _PAGES = {  # by path: the template, and the title
@@ -479,8 +471,7 @@ API = (
 
 def create_app(service: Service, on_startup: Callable[[], Awaitable[None]] | None = None) -> ASGIApp:
     """Return the application of a process."""
-    app = _litestar(service, on_startup)
-    return Gate(app, service)
+    return Gate(_litestar(service, on_startup), service)
 
 
 def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]] | None = None) -> Litestar:
@@ -521,14 +512,10 @@ def openapi_schema() -> dict[str, Any]:
         operation["responses"]["default"] = {"description": "The error, and what to do.", "content": content}
         if role := roles[operation["operationId"]]:
             operation |= {"description": f"Needs the role {role}.", "security": [{"token": []}, {}]}
-    paths = schema["paths"]
-    paths["/studies"]["post"]["responses"]["200"] = {
-        **paths["/studies"]["post"]["responses"]["201"],
-        "description": "The same study exists.",
-    }
-    paths["/studies/{study}/report"]["get"]["responses"]["200"]["content"]["application/json"] = {
-        "schema": {"type": "object"}
-    }
+    creation = schema["paths"]["/studies"]["post"]["responses"]
+    creation["200"] = {**creation["201"], "description": "The same study exists."}
+    report_content = schema["paths"]["/studies/{study}/report"]["get"]["responses"]["200"]["content"]
+    report_content["application/json"] = {"schema": {"type": "object"}}
     return schema
 
 
@@ -659,11 +646,7 @@ class Gate:
 def _page_for_browser(scope: Any, accept: str) -> str | None:  # noqa: ANN401
     """Return the page for a browser that opens the address of a route, None if it is another client."""
     found = re.fullmatch(r"/studies(?:/([^/]+))?", scope["path"])
-    if (
-        not found
-        or scope["method"] not in ("GET", "HEAD")
-        or "text/html" not in accept
-        or "application/json" in accept
-    ):
+    is_browser = "text/html" in accept and "application/json" not in accept
+    if not found or not is_browser or scope["method"] not in ("GET", "HEAD"):
         return None
     return "/" if found[1] is None else f"/s/{quote(found[1], safe='')}"
