@@ -22,7 +22,7 @@ import msgspec
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.events import ISSUED, Event, Noted, Stopped
-from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps
+from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps, refuse
 from truearm.run import Study
 from truearm.service import models
 from truearm.service.access import Limits
@@ -101,15 +101,6 @@ class HostedStudy:
             if kind == ISSUED and worker is not None:
                 self.holders[ticket] = worker, at + self.lease
 
-    def pulls_of(self, worker: str) -> list[Pull]:
-        """Return the pulls that a worker holds and whose lease has not ended, in order of issue."""
-        now = time.time()
-        return [
-            Pull(ticket, arm_of(self.study, ticket))
-            for ticket, (holder, until) in sorted(self.holders.items())
-            if holder == worker and until > now
-        ]
-
     def pending(self, pulls: Iterable[Pull]) -> list[models.Out]:
         """Return pulls with their workers."""
         return [models.Out(pull.ticket, pull.arm, *self.holders.get(pull.ticket, (None, None))) for pull in pulls]
@@ -132,11 +123,9 @@ class HostedStudy:
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return per arm the number of pulls and of those told."""
-        return (
-            {arm: (len(told),) * 2 for arm, told in self.given.items()}
-            if self.passive
-            else self.study.log.counts()
-        )
+        if self.passive:
+            return {arm: (len(told),) * 2 for arm, told in self.given.items()}
+        return self.study.log.counts()
 
     def total(self) -> tuple[int, int]:
         """Return the number of pulls and of those told."""
@@ -146,21 +135,19 @@ class HostedStudy:
 
     def result(self) -> Result:
         """Return the result; of a study that still runs, as if it were stopped now."""
-        if self._result is None or self._result[0] != self.position:
-            self._result = self.position, self._compute_result()
-        return self._result[1]
-
-    def _compute_result(self) -> Result:
+        if self._result is not None and self._result[0] == self.position:
+            return self._result[1]
         if self.passive:
             from truearm.analysis import analyze
 
-            return analyze(self.given, **options_of(self.study.problem), order="rows")
-        study = self.study
-        if not study.done:
-            study = copy(study)
+            result: Result | None = analyze(self.given, **options_of(self.study.problem), order="rows")
+        else:
+            study = self.study if self.study.done else copy(self.study)
             study.stop()
-        assert study.result is not None
-        return study.result
+            result = study.result
+        assert result is not None
+        self._result = self.position, result
+        return result
 
 
 class Studies:
@@ -174,12 +161,12 @@ class Studies:
 
     def create(self, new: models.NewStudy) -> models.Created:
         """Create a study, or find the same one."""
-        if new.id is not None and not re.fullmatch(models.ID, new.id):  # `$` of the schema allows a newline
-            msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
-            raise InvalidArgument(msg, "id", new.id)
-        if len(new.arms) > self.limits.arms:
-            msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
-            raise InvalidArgument(msg, "arms", len(new.arms))
+        is_id = new.id is None or re.fullmatch(models.ID, new.id)  # `$` of the schema allows a newline
+        msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
+        refuse(not is_id, msg, "id", new.id)
+        count = len(new.arms)
+        msg = f"arms may be {self.limits.arms} at most, but got {count}; compare fewer at a time"
+        refuse(count > self.limits.arms, msg, "arms", count)
         text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name) as transaction:
             known = transaction.row(name, 0)
@@ -325,9 +312,8 @@ class Studies:
             listener(name)
 
     def _check_batch(self, field: str, size: int) -> None:
-        if size > self.limits.batch:
-            msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
-            raise InvalidArgument(msg, field, size)
+        msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
+        refuse(size > self.limits.batch, msg, field, size)
 
 
 def define(new: models.NewStudy) -> dict[str, Any]:
@@ -341,9 +327,8 @@ def define(new: models.NewStudy) -> dict[str, Any]:
     options["between"] = None if new.between is None else tuple(map(float, new.between))
     del options["id"]
     study = Study(**options)
-    if new.passive and new.rounds:
-        msg = "passive studies take readings one by one and cannot be in rounds; remove one of the two"
-        raise InvalidArgument(msg, "passive", value=True)
+    msg = "passive studies take readings one by one and cannot be in rounds; remove one of the two"
+    refuse(new.passive and new.rounds, msg, "passive", value=True)
     return {**study.definition, "service": service}
 
 
@@ -364,10 +349,15 @@ def _contamination(given: float | models.Bound | str | None, *, rounds: bool) ->
 
 
 def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
-    """Return the pulls that a worker holds, and new ones if it wants more."""
-    held, study = hosted.pulls_of(worker), hosted.study
+    """Return the pulls that a worker holds and whose lease has not ended, and new ones if it wants more."""
+    study, now = hosted.study, time.time()
     if study.done:
         return []
+    held = [
+        Pull(ticket, arm_of(study, ticket))
+        for ticket, (holder, until) in sorted(hosted.holders.items())
+        if holder == worker and until > now
+    ]
     if len(held) >= n or (held and study.problem.rounds):
         return held if study.problem.rounds else held[:n]
     held += study.ask(n - len(held))
