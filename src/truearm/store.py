@@ -638,11 +638,8 @@ def lock(path: str | Path) -> Iterator[None]:
 
 def _check_version(name: str, version: int, known: int) -> None:
     if version != known:
-        who, remedy = (
-            ("a newer", "install that one")
-            if version > known
-            else ("an earlier", "start a new one in another file")
-        )
+        newer, earlier = ("a newer", "install that one"), ("an earlier", "start a new one in another file")
+        who, remedy = newer if version > known else earlier
         raise InvalidArgument(f"{name} was written by {who} truearm (version {version}); {remedy}")
 
 

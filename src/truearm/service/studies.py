@@ -164,9 +164,9 @@ class Studies:
         is_id = new.id is None or re.fullmatch(models.ID, new.id)  # `$` of the schema allows a newline
         msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
         refuse(not is_id, msg, "id", new.id)
-        count = len(new.arms)
-        msg = f"arms may be {self.limits.arms} at most, but got {count}; compare fewer at a time"
-        refuse(count > self.limits.arms, msg, "arms", count)
+        arms = len(new.arms)
+        msg = f"arms may be {self.limits.arms} at most, but got {arms}; compare fewer at a time"
+        refuse(arms > self.limits.arms, msg, "arms", arms)
         text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name) as transaction:
             known = transaction.row(name, 0)
