@@ -18,15 +18,7 @@ from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate, Settings
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
 from truearm.evaluation import evaluate
-from truearm.problem import (
-    Contamination,
-    Handicap,
-    Problem,
-    ProblemOptions,
-    Tolerance,
-    check_count,
-    fix_options,
-)
+from truearm.problem import Contamination, Handicap, Problem, ProblemOptions, Tolerance, check_count, fix_options
 from truearm.run import OnError, Study, run
 from truearm.store import (
     LEDGER,

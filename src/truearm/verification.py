@@ -52,10 +52,7 @@ class Verified:
 
 
 def verify(
-    result: Result | Mapping[str, Any],
-    readings: "Source | None" = None,
-    *,
-    policy: "Policy[Any] | None" = None,
+    result: Result | Mapping[str, Any], readings: "Source | None" = None, *, policy: "Policy[Any] | None" = None
 ) -> Verified:
     """Decide again from the readings, compare every field, and raise an error at the first that differs.
 
