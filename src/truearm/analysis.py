@@ -221,9 +221,8 @@ def repeat_analysis(
     asked = _Asked(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _tapes(data)
-    if ordered and data.counts is not None:
-        msg = "a table of counts does not say in what order readings were taken, but ordered is true"
-        raise InvalidArgument(msg)
+    msg = "a table of counts does not say in what order readings were taken, but ordered is true"
+    refuse(ordered and data.counts is not None, msg)
     known = data._replace(ordered=data.ordered or ordered, units=data.units or units)
     return _analyze(certificate.problem, known, certificate.design, asked, doubts)
 
@@ -240,9 +239,8 @@ def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | C
         tapes = dict(sorted(data.counts.arms(notes).items()))  # shards come in any order
     check_arms(tapes)
     for name, tape in tapes.items():
-        if not tape.size:
-            msg = f"arm {name!r} has no readings; remove it, or check that its column holds numbers"
-            raise InvalidArgument(msg)
+        msg = f"arm {name!r} has no readings; remove it, or check that its column holds numbers"
+        refuse(not tape.size, msg)
     return tapes
 
 

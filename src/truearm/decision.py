@@ -145,11 +145,8 @@ class OpenBatch:
     @property
     def round_left(self) -> list[int]:
         """The arms of a round that has started that are left, last first."""
-        return (
-            self._queue[len(self._queue) - len(self._queue) % self._sides :]
-            if self._rounds and self._sides
-            else []
-        )
+        left = len(self._queue) % self._sides if self._rounds and self._sides else 0
+        return self._queue[len(self._queue) - left :]
 
     def open(self, wanted: Sequence[int], budget: int) -> None:
         """Start a batch, cut to a number of pulls in all; in rounds, to whole rounds."""

@@ -90,9 +90,8 @@ class Book:
             return (row.ticket, row.value) == (gate.number, repr(gate.level))
         gate, evidence = self.gates[row.ticket or 0], float(row.value or "nan")
         verdict = gate.judge(evidence, notes["log_against"], doubtful=notes["doubtful"])
-        self.gates[gate.number] = replace(
-            gate, verdict=verdict, log_evidence=evidence, details={**gate.details, **notes}
-        )
+        details = {**gate.details, **notes}
+        self.gates[gate.number] = replace(gate, verdict=verdict, log_evidence=evidence, details=details)
         self._accepted += verdict == "accepted"
         return (row.kind, gate.verdict, gate.name, notes["verdict"]) == (_CLOSED, "open", row.arm, verdict)
 

@@ -48,6 +48,7 @@ from truearm.problem import (
     check_positive,
     check_reach,
     fix_options,
+    refuse,
     require,
 )
 from truearm.report import words
@@ -154,9 +155,8 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite becomes None."""
         c, plain = self.contamination, {field.name: getattr(self, field.name) for field in fields(self)}
-        plain["contamination"] = (
-            "blind" if c.blind else {"eps": c.eps, "adversary": c.adversary, "causal": c.causal}
-        )
+        declared = {"eps": c.eps, "adversary": c.adversary, "causal": c.causal}
+        plain["contamination"] = "blind" if c.blind else declared
         for name, value in plain.items():
             if isinstance(value, Outlook | Size):
                 plain[name] = value._asdict()
@@ -209,16 +209,14 @@ def plan(
     """
     if options.get("rounds"):
         options.setdefault("contamination", "blind")
-        if share is not None:
-            msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
-            raise InvalidArgument(msg, "share", share)
+        msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
+        refuse(share is not None, msg, "share", share)
     asked = Problem.of(("best", "other"), **fix_options(options, regularity=None, dependent_arms=False))
     known = asked.contamination is not None
     require(known, "contamination", None, "be a number or a Contamination", "use the share that may be bad")
-    if asked.tolerance.relative:
-        amount = f"{100 * asked.tolerance.amount:g}%"
-        msg = f"tolerance={amount} is relative; a plan needs units of the readings, such as 0.1"
-        raise InvalidArgument(msg, "tolerance", amount)
+    amount = f"{100 * asked.tolerance.amount:g}%"
+    msg = f"tolerance={amount} is relative; a plan needs units of the readings, such as 0.1"
+    refuse(asked.tolerance.relative, msg, "tolerance", amount)
     tapes = None if pilot is None else load(pilot, Columns(arm, value)).tapes
     if asked.between is not None:
         tapes = _remove_outside(tapes, asked)
@@ -462,11 +460,9 @@ def _family_laws(asked: Problem, arms: int, gap: float | Sequence[float], family
 
 def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
     known = {name: asked.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
-    if len(known) < 2 or any(tape.size < 2 for tape in known.values()):
-        sizes = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items())
-        raise InvalidArgument(
-            f"pilot must hold at least two arms with two readings each, but got {sizes}", "pilot"
-        )
+    sizes, is_short = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items()), len(known) < 2
+    is_short = is_short or any(tape.size < 2 for tape in known.values())
+    refuse(is_short, f"pilot must hold at least two arms with two readings each, but got {sizes}", "pilot")
     for name, tape in known.items():
         if not math.isfinite(np.quantile(tape, asked.level, method="inverted_cdf")):
             what = f"the quantile of arm {name!r} that is compared is infinite"
@@ -489,10 +485,9 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
     for factor in _GAPS if min(model.gaps) > 0 else (1.0,):
         spread = model.spread(factor)
         for eps in _EPS:
-            pulls = spread.outlook(_CLEAN, eps).expected
-            cells.append(
-                Forecast(factor * min(model.gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None)
-            )
+            expected = spread.outlook(_CLEAN, eps).expected
+            pulls = math.ceil(expected) if math.isfinite(expected) else None
+            cells.append(Forecast(factor * min(model.gaps), eps, pulls))
     clean, worst, promised = (model.outlook(case, asked.declared.eps) for case in (_CLEAN, _WORST, _SEPARATED))
     return Plan(
         arms=1 + len(model.gaps),

@@ -62,7 +62,7 @@ def require(is_right: object, name: str, value: object, must: str, remedy: str =
         raise InvalidArgument(msg, name, value)
 
 
-def refuse(is_wrong: object, message: str, name: str, value: object = None) -> None:
+def refuse(is_wrong: object, message: str, name: str | None = None, value: object = None) -> None:
     """Raise if an argument contradicts others."""
     if is_wrong:
         raise InvalidArgument(message, name, value)
@@ -521,10 +521,8 @@ class Problem:
             As in `ProblemOptions`.
         """
         check_names(options)
-        goal, shares = (
-            options.get("goal"),
-            [name for name in ("at_least", "at_most") if options.get(name) is not None],
-        )
+        goal = options.get("goal")
+        shares = [name for name in ("at_least", "at_most") if options.get(name) is not None]
         if shares:
             what = f"goal={goal!r} cannot be combined with {shares[0]}={_shorten(options.get(shares[0]))}"
             refuse(goal is not None, f"{what}: the largest share is best; remove goal", "goal", goal)

@@ -24,7 +24,7 @@ from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_positive, require
+from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_positive, refuse, require
 from truearm.study import Study as PureStudy
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ def check_functions(arms: object, takes: str, otherwise: str) -> dict[str, Calla
         msg = f"arms must be a dictionary from names to functions, {example}, but got a {type(arms).__name__}"
         raise InvalidArgument(msg, "arms", type(arms).__name__)
     for name, source in arms.items():
-        if not callable(source):
-            what = f"arms[{name!r}] must be a function {takes}, but got a {type(source).__name__}"
-            raise InvalidArgument(f"{what}; {otherwise}", "arms", name)
+        what = f"arms[{name!r}] must be a function {takes}, but got a {type(source).__name__}"
+        refuse(not callable(source), f"{what}; {otherwise}", "arms", name)
     return dict(arms)
 
 
@@ -237,10 +236,8 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
         if on_error != "missing":
             study.stop()
             why = error if isinstance(error, InvalidArgument) else repr(error)
-            msg = (
-                f"arm {pull.arm!r} failed: {why}; the result so far is in this error's `result`. "
-                "Use on_error='missing' to count such readings at their worst and go on"
-            )
+            remedy = "Use on_error='missing' to count such readings at their worst and go on"
+            msg = f"arm {pull.arm!r} failed: {why}; the result so far is in this error's `result`. {remedy}"
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
     with hold_signals():
@@ -269,11 +266,8 @@ def resume_or_start(study: PureStudy, store: "Store") -> PureStudy:
     known = store.definition
     if other := [key for key, value in definition.items() if known.get(key) != value]:
         budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
-        msg = (
-            f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
-            "use another file, or the definition it began with"
-        )
-        raise ProtocolError(msg)
+        msg = f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
+        raise ProtocolError(f"{msg}use another file, or the definition it began with")
     return resume_study(store)
 
 

@@ -41,7 +41,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
-from truearm.problem import Problem, ProblemOptions, Pull, check_count
+from truearm.problem import Problem, ProblemOptions, Pull, check_count, refuse
 
 MAX_BATCH_PULLS = 2**25  # put in order, at 32 bytes each; a log from elsewhere may ask for more
 
@@ -253,9 +253,8 @@ class Study:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
         log, checked = self.log, list[tuple[int, float]]()
         for arm, values in readings.items():
-            if arm not in log.names:
-                msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
-                raise InvalidArgument(msg, "readings", arm)
+            msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
+            refuse(arm not in log.names, msg, "readings", arm)
             numbers, tickets = as_readings(values, arm), log.waiting(log.names.index(arm))
             if numbers.size > tickets.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"

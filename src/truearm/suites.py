@@ -11,7 +11,7 @@ from truearm.claims.suite import Run, Suite, SuiteResult, judge_suite
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument
-from truearm.problem import Problem, ProblemOptions, check_names, fix_options
+from truearm.problem import Problem, ProblemOptions, check_names, fix_options, refuse
 
 
 def suite(
@@ -63,9 +63,8 @@ def suite(
     [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
     """
     check_names(options)
-    columns = {
-        name: load(frame, Columns(arm, name, round=round)).tapes for name in _metrics(frame, metrics, {arm, round})
-    }
+    names = _metrics(frame, metrics, {arm, round})
+    columns = {name: load(frame, Columns(arm, name, round=round)).tapes for name in names}
     arms = next(iter(columns.values()))
     runs = {one: [_run(columns, one, place) for place in range(tape.size)] for one, tape in arms.items()}
     problem = Problem.of(runs, default_goal="min", **fix_options(options, rounds=True))
@@ -84,9 +83,8 @@ def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[
         msg = f"frame must be a data frame or a dict of sequences, but got {type(frame).__name__}"
         raise InvalidArgument(msg) from None
     found = [name for name in known if name not in others] if asked is None else list(dict.fromkeys(asked))
-    if not found:
-        msg = f"there is no column to compare besides {', '.join(sorted(others))}; name some in metrics"
-        raise InvalidArgument(msg)
+    msg = f"there is no column to compare besides {', '.join(sorted(others))}; name some in metrics"
+    refuse(not found, msg)
     if absent := [name for name in found if name not in known]:
         msg = f"metrics={absent[0]!r} is not a column; columns are {', '.join(map(repr, known))}"
         raise InvalidArgument(msg, "metrics", absent[0])

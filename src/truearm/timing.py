@@ -8,9 +8,16 @@ from typing import Unpack
 from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.python import FreshTimer, LocalTimer, make_timers
-from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
-from truearm.problem import Contamination, ProblemOptions, Tolerance, check_count, check_positive, fix_options
+from truearm.problem import (
+    Contamination,
+    ProblemOptions,
+    Tolerance,
+    check_count,
+    check_positive,
+    fix_options,
+    refuse,
+)
 from truearm.run import find_best
 
 RUNS_ALONE = 30
@@ -57,10 +64,9 @@ def time(
     >>> alone.arms[0].low < alone.arms[0].observed < 0.001
     True
     """
-    if not isinstance(codes, Mapping) or not codes:
-        such = "such as {'join': \"''.join(x)\", 'loop': function}"
-        msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"
-        raise InvalidArgument(msg, "codes")
+    such = "such as {'join': \"''.join(x)\", 'loop': function}"
+    msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"
+    refuse(not isinstance(codes, Mapping) or not codes, msg, "codes")
     return run_timers(
         make_timers(codes, setup),
         delta=delta,

@@ -26,6 +26,7 @@ from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
+from truearm.problem import refuse
 from truearm.study import Study
 
 RELATIVE_ACCURACY = 1e-6  # reports show four digits, and machines differ in the last of sixteen
@@ -98,8 +99,7 @@ def verify(
     else:
         certificate, given = certificate_of(result), dict(result)
         kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.get("readings"), "readings")
-    if source is None and kept is None:
-        raise InvalidArgument("the result does not carry its readings; give them beside it")
+    refuse(source is None and kept is None, "the result does not carry its readings; give them beside it")
     if source is not None and kept is not None:
         _check_kept(certificate, kept)
     given.pop("readings", None)
@@ -219,9 +219,8 @@ def _check_repeatable(certificate: Certificate, policy: "Policy[Any] | None") ->
     if origin is None or (policy is None and origin.by is None):
         msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
         raise InvalidArgument(msg)
-    if origin.overlapping:
-        msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
-        raise InvalidArgument(msg)
+    msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
+    refuse(origin.overlapping, msg)
 
 
 def _end(study: Study) -> Result:

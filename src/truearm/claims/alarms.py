@@ -18,7 +18,6 @@ from truearm.bounds import special
 from truearm.claims import show
 from truearm.claims.certificate import Alarm
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.intervals import most_eps, ranks_of, spread
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
@@ -34,6 +33,7 @@ from truearm.problem import (
     check_count,
     check_delta,
     check_design,
+    refuse,
 )
 
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
@@ -266,12 +266,8 @@ class Audit:
     @property
     def contamination(self) -> Contamination:
         """The bound as an assumption; an error if it bounds nothing."""
-        if self.eps >= 0.5:
-            msg = (
-                f"the audit bounds eps by {self.eps:.2g} only, and from 0.5 on nothing can be certified; "
-                "check more readings, or fix their source"
-            )
-            raise InvalidArgument(msg)
+        msg = f"the audit bounds eps by {self.eps:.2g} only, and from 0.5 on nothing can be certified; "
+        refuse(self.eps >= 0.5, f"{msg}check more readings, or fix their source")
         return Contamination(self.eps, self.adversary, error=self.delta)
 
     def __str__(self) -> str:
@@ -321,21 +317,16 @@ def audit(
     if arms is None:
         arms = max(lengths, default=1) if of is None else len(of.arms)
     k = check_count("arms", arms)
-    if lengths - {k}:
-        msg = f"checked and bad must be one number, or one for each of {k} arms, but got {checked!r} and {bad!r}"
-        raise InvalidArgument(msg)
+    msg = f"checked and bad must be one number, or one for each of {k} arms, but got {checked!r} and {bad!r}"
+    refuse(lengths - {k}, msg)
     if lengths:
         checks, wrong = (counts * (k // len(counts)) for counts in (checks, wrong))
     for n, b in zip(checks, wrong, strict=True):
-        if b > n:
-            raise InvalidArgument(f"bad must not be more than checked, but got {b} of {n}")
+        refuse(b > n, f"bad must not be more than checked, but got {b} of {n}")
     kind, share = check_design(design), check_delta(delta) / k
-    if kind == "fixed" and of is not None and of.design != "fixed":
-        msg = (
-            "design must be 'sequential' for readings of a study, which stops in view of them, but got 'fixed'; "
-            "choose the pulls to check by a coin when they are issued, or check a file of fixed size"
-        )
-        raise InvalidArgument(msg)
+    msg = "design must be 'sequential' for readings of a study, which stops in view of them, but got 'fixed'; "
+    msg += "choose the pulls to check by a coin when they are issued, or check a file of fixed size"
+    refuse(kind == "fixed" and of is not None and of.design != "fixed", msg)
     eps = max(most_eps(n, b, share, kind) for n, b in zip(checks, wrong, strict=True))
     return Audit(eps, delta, checks, wrong, k, kind, check_adversary(adversary))
 

@@ -30,7 +30,6 @@ from truearm.claims.certificate import (
     samples_of,
 )
 from truearm.claims.result import Arm, Better, Control, Lead, Ratio, Reach, Result, Tiers, Variant
-from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.comparison import Method, against_control, order
 from truearm.evidence.intervals import eps_of_change
@@ -38,7 +37,7 @@ from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit, is_binary
 from truearm.evidence.wins import apart
-from truearm.problem import Adversary, Design, Interval, Problem
+from truearm.problem import Adversary, Design, Interval, Problem, refuse, require
 
 NOTHING = Breakdown(None, None, None)
 _STRICT = (Status.CERTIFIED, Status.SEPARATED)
@@ -339,23 +338,16 @@ def check_support(result: Result, tapes: Tapes) -> Result:
 
 def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
     """Return which arm is the control, or say which arms there are."""
-    if control not in arms:
-        msg = f"{name} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
-        raise InvalidArgument(msg, name, control)
-    if len(arms) == 1:
-        msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
-        raise InvalidArgument(msg, name, control)
+    require(control in arms, name, control, "name an arm", f"the arms are {', '.join(arms)}")
+    msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
+    refuse(len(arms) == 1, msg, name, control)
     return list(arms).index(control)
 
 
 def check_ordered(problem: Problem, asked: str) -> None:
     """Refuse a target that does not put arms in one order: A may win more rounds than B, B than C, C than A."""
-    if problem.target == "wins":
-        msg = (
-            f"{asked} needs arms in one order, which rounds do not give: A may beat B, B beat C, and C beat A; "
-            f"remove rounds, or remove {asked}"
-        )
-        raise InvalidArgument(msg, asked)
+    msg = f"{asked} needs arms in one order, which rounds do not give: A may beat B, B beat C, and C beat A; "
+    refuse(problem.target == "wins", f"{msg}remove rounds, or remove {asked}", asked)
 
 
 def control_claims(judge: Judge, control: str, method: Method) -> ControlClaims:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.problem import require
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 """The libraries whose frames are made."""
@@ -39,9 +40,7 @@ def make_frame(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: AN
     """Return columns as a frame of a library that the caller has."""
     import narwhals
 
-    if backend not in get_args(Backend):
-        msg = f"backend must be one of {', '.join(get_args(Backend))}, but got {backend!r}"
-        raise InvalidArgument(msg, "backend", backend)
+    require(backend in get_args(Backend), "backend", backend, f"be one of {', '.join(get_args(Backend))}")
     try:
         import_module(backend)
     except ImportError as missing:

@@ -16,7 +16,7 @@ from truearm.evidence import Breakdown
 from truearm.evidence.comparison import Method
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.units import Units
-from truearm.problem import Design, Problem
+from truearm.problem import Design, Problem, refuse
 
 SCHEMA = 3  # of the dictionaries below; raised when a key changes its meaning
 COPIED = (  # keys that hold a field as it is
@@ -348,12 +348,12 @@ class Analysis(Result):
 
 def check_schema(data: Mapping[str, Any]) -> None:
     """Refuse what is not the dictionary of a result, or that of another version."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
-        msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
-        raise InvalidArgument(msg)
-    if data.get("schema") != SCHEMA:
-        msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
-        raise InvalidArgument(msg)
+    is_result = isinstance(data, Mapping) and isinstance(data.get("certificate"), Mapping)
+    refuse(
+        not is_result, "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
+    )
+    msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
+    refuse(data.get("schema") != SCHEMA, msg)
 
 
 def _lead(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from truearm.evidence.metrics import (
 )
 from truearm.evidence.sample import Sample, worsen
 from truearm.evidence.wins import apart, win_level_of
-from truearm.problem import Problem
+from truearm.problem import Problem, refuse
 
 SCHEMA = 1
 """Version of the dictionary that a suite becomes."""
@@ -70,8 +70,7 @@ class Suite:
 
     def __post_init__(self) -> None:
         check_control(self.reference, self.problem.arms, "reference")
-        if not self.problem.rounds:
-            raise InvalidArgument("a suite compares runs side by side; use a problem with rounds=True")
+        refuse(not self.problem.rounds, "a suite compares runs side by side; use a problem with rounds=True")
         allowed = self.problem.contamination
         if self.fdr and allowed is not None and allowed.clairvoyant:
             raise OutOfReach("no fdr is bounded for adversaries that see readings not yet taken; remove fdr")
@@ -119,10 +118,9 @@ class Roll(NamedTuple):
             msg = f"higher names {unknown[0]!r}, which is not a metric; there are {there:.200}"
             raise InvalidArgument(msg, "higher", unknown[0])
         pairs = [(m, arm) for m in metrics[suite.reference] for arm in suite.others if m in metrics[arm]]
-        if not pairs:
-            own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in metrics.items())
-            msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
-            raise InvalidArgument(msg)
+        own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in metrics.items())
+        msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
+        refuse(not pairs, msg)
         return cls(rounds, metrics, pairs)
 
     @property

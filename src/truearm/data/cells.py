@@ -60,9 +60,8 @@ class Form(NamedTuple):
         require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
         taken = f"{form.decimal}0123456789+-eE"
         differs = form.thousands is None or form.thousands not in taken
-        require(
-            differs, "thousands", form.thousands, f"be none of {taken}, which numbers have", "name another mark"
-        )
+        must = f"be none of {taken}, which numbers have"
+        require(differs, "thousands", form.thousands, must, "name another mark")
         require(form.unreadable in ("error", "missing"), "unreadable", form.unreadable, "be 'error' or 'missing'")
         try:
             "".encode(form.encoding or "utf-8")
@@ -117,9 +116,8 @@ def select_numbers(others: Mapping[str, str], cell: str, source: str, form: Form
     names = "".join(f"{name}, " for name in others)
     query = "".join(f"{other} AS {name}, " for name, other in others.items())
     query = f"SELECT {query}{cell} AS cell FROM {source}"
-    cast = (
-        f"TRY_CAST(nullif({_digits('cell', form)}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
-    )
+    # without nullif DuckDB raises (duckdb#23818)
+    cast = f"TRY_CAST(nullif({_digits('cell', form)}, '') AS DOUBLE)"
     query = f"SELECT {names}cell, {cast} AS number FROM ({query})"
     query = f"SELECT {names}cell, {_check_cast('cell', form, 'number')} AS value FROM ({query})"
     # a pattern, because IN becomes a join, and a join does not keep the order of rows

@@ -51,12 +51,9 @@ class Columns(NamedTuple):
     @property
     def by_argument(self) -> dict[str, str]:
         """The named columns by argument; "rows" as an order or a round is not a column."""
-        rows = ("order", "round")
-        return {
-            name: column
-            for name, column in self._asdict().items()
-            if column is not None and (column != "rows" or name not in rows)
-        }
+        rows = [name for name in ("order", "round") if getattr(self, name) == "rows"]
+        named = ((name, column) for name, column in self._asdict().items() if name not in rows)
+        return {name: column for name, column in named if column is not None}
 
     def check_in(self, columns: Sequence[str]) -> None:
         """Raise if columns do not go together or do not exist, and suggest the one that was meant."""
@@ -201,15 +198,12 @@ def assemble_wide(
     for name, tape in tapes.items() if is_padded and len(tapes) > 1 else ():
         counts = tape.size > 2 and is_counter(name)
         if counts and any(np.array_equal(tape, np.arange(tape.size) + first) for first in (0, 1)):
-            msg = (
-                f"column {name!r} counts the rows, so it is not an arm; remove it, or use round={name!r} if arms "
-            )
-            raise InvalidArgument(f"{msg}were measured side by side in it", "round")
+            msg = f"column {name!r} counts the rows, so it is not an arm; remove it, or use round={name!r}"
+            raise InvalidArgument(f"{msg} if arms were measured side by side in it", "round")
     if groups is not None and tapes:
         for name, tape in tapes.items():
-            if tape.size != groups.size:
-                lengths = f"{columns.group!r} has {groups.size} rows and {name!r} {tape.size}"
-                raise InvalidArgument(f"columns must have the same length, but {lengths}")
+            lengths = f"{columns.group!r} has {groups.size} rows and {name!r} {tape.size}"
+            refuse(tape.size != groups.size, f"columns must have the same length, but {lengths}")
         arms = np.repeat(np.arange(len(tapes)), groups.size)
         values = np.concatenate(list(tapes.values()))
         return assemble(Rows(list(tapes), arms, values, np.tile(groups, len(tapes))), columns, reduction)
@@ -222,13 +216,10 @@ def assemble_wide(
 def check_several(units: Units, kind: str) -> None:
     """Raise if an arm has one unit only."""
     for name, n in units.counts.items():
-        if n == 1:
-            several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
-            msg = (
-                f"arm {name!r} has one {kind} only: its {several} of a single {units.name!r}, and cannot tell how "
-                "one differs from another; every arm needs several, so measure more of them, or remove the arm"
-            )
-            raise InvalidArgument(msg, kind)
+        several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
+        msg = f"arm {name!r} has one {kind} only: its {several} of a single {units.name!r}, and cannot tell how "
+        msg += "one differs from another; every arm needs several, so measure more of them, or remove the arm"
+        refuse(n == 1, msg, kind)
 
 
 def _places(rows: Rows) -> dict[str, Codes]:

@@ -30,6 +30,7 @@ from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import Reduction, Units
+from truearm.problem import refuse
 
 MAX_ROWS = 1 << 24  # readings in memory; more are counted
 MAX_GROUPS = 1 << 22  # units or rounds whose names are fetched
@@ -120,9 +121,8 @@ def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence
     """
     import narwhals as nw
 
-    if columns.order is not None and columns.group is None:
-        msg = f"order={columns.order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
-        raise InvalidArgument(msg, "order", columns.order)
+    msg = f"order={columns.order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
+    refuse(columns.order is not None and columns.group is None, msg, "order", columns.order)
     named = {"arm": columns.arm, "grp": columns.group, "ord": columns.order}
     named = {name: column for name, column in named.items() if name in rows.collect_schema().names()}
     holes = {f"no_{name}": nw.when(nw.col(name).is_null()).then(1).otherwise(0) for name in named}
@@ -130,8 +130,7 @@ def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence
     found = fetch(arms.head(MAX_ARMS + 1))
     for name, column in named.items():
         empty = int(found[f"no_{name}"].sum())
-        if empty:
-            raise InvalidArgument(f"{empty:,} rows of column {column!r} are empty; fill them, or remove such rows")
+        refuse(empty, f"{empty:,} rows of column {column!r} are empty; fill them, or remove such rows")
     check_number_of_arms(found["arm"].size, columns.arm)
     if columns.group is not None:
         return _reduce_groups(rows, columns, reduction, parts or [rows])
@@ -157,9 +156,8 @@ def _reduce_groups(rows: Any, columns: Columns, reduction: Reduction, parts: Seq
     check_several(known, kind)
     ordered = "ord" in rows.collect_schema().names()
     if total > MAX_GROUPS:
-        if columns.round is not None or ordered:
-            msg = f"{kind}={name!r} has {total:,} {kind}s, and {MAX_GROUPS:,} can be compared one by one"
-            raise InvalidArgument(msg, kind, name)
+        msg = f"{kind}={name!r} has {total:,} {kind}s, and {MAX_GROUPS:,} can be compared one by one"
+        refuse(columns.round is not None or ordered, msg, kind, name)
         units = _one_per_group(rows, reduction).select("arm", "value")
         return Dataset({}, units=known, notes=similar_names(arms), counter=Counter(units))
     wanted = ["arm", "value", *(["grp"] if columns.round is not None else []), *(["ord"] if ordered else [])]
@@ -326,8 +324,7 @@ class Counter:
 
     def _replace(self, buckets: Sequence[int], edges: Floats, lumps: _Lumps) -> None:
         table = self.counts.refine(buckets, edges, lumps.table(edges, self._made))
-        if table.n != self.counts.n:
-            raise InvalidArgument("the data changed while they were counted; analyze a copy of them")
+        refuse(table.n != self.counts.n, "the data changed while they were counted; analyze a copy of them")
         self.counts = table
 
     def _ask(self, split: Sequence[int]) -> None:

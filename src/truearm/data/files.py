@@ -178,9 +178,8 @@ def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has
     refuse(kind == "folder", f"{str(file)!r} has no CSV, Parquet or JSON lines files; give another folder", "file")
     if kind in _TABLES:
         return _relation(files, kind, columns, form, has_query=has_query)
-    refuse(
-        len(files) > 1, f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}", "file"
-    )
+    msg = f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}"
+    refuse(len(files) > 1, msg, "file")
     if kind == "json":
         return _read_json(file, columns, form)
     return Frame(_read_sheet(file, columns), form, is_text=True) if kind == "excel" else _read_arrow(file, form)

@@ -322,9 +322,8 @@ def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = Tru
         units.setdefault(name, []).append(as_readings(values, name))
     tapes, rows = {}, {}
     for name, parts in units.items():
-        if len(parts) == 1 and tool.several:
-            msg = f"this export holds one {tool.unit} of {name!r}, which says nothing about others; {tool.several}"
-            raise InvalidArgument(msg, "file")
+        msg = f"this export holds one {tool.unit} of {name!r}, which says nothing about others; {tool.several}"
+        refuse(len(parts) == 1 and tool.several, msg, "file")
         sizes = [part.size for part in parts]
         codes = np.repeat(np.arange(len(parts)), sizes)
         tapes[name], rows[name] = by_unit(np.concatenate(parts), codes, reduction), sum(sizes)

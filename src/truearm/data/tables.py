@@ -348,9 +348,8 @@ class Relation(Table):
             return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
 
     def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
-        if _NESTED.fullmatch(self._types[name]):
-            msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
-            raise InvalidArgument(msg)
+        msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
+        refuse(_NESTED.fullmatch(self._types[name]), msg)
         if kind != "arm":
             return _label_cells(self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE}")["cell"].tolist())
         # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
@@ -603,9 +602,8 @@ def _series_labels(series: Any, name: str) -> tuple[list[str], Codes]:  # noqa: 
     words = series if series.dtype == nw.String else series.cast(nw.String)
     if words.implementation.is_pyarrow():
         native = words.to_native()
-        words = (
-            nw.from_native(native.cast("string"), series_only=True) if str(native.type) == "string_view" else words
-        )
+        if str(native.type) == "string_view":
+            words = nw.from_native(native.cast("string"), series_only=True)
         if series.dtype.is_float():  # Arrow alone writes 1.0 as 1
             words = words.str.replace_all(r"^(-?\d+)$", r"\1.0")
     empty = (series.is_null() | (words == "")).fill_null(True)
