@@ -295,7 +295,7 @@ def _check_level(t: float, B: float, reach: float, *, mad_family: bool) -> None:
     check_reach(reach)
     highest = max(reach, 2 / check_positive("B", B)) if mad_family else reach
     if not 0 <= t <= highest:
-        msg = f"t={t!r} must be in [0, {highest:.6g}]: beyond it the family says nothing about the law"
+        msg = f"t={t!r} must be in [0, {highest:.6g}]: beyond it the family promises nothing of the law"
         raise OutOfReach(msg)
 
 
