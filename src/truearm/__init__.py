@@ -12,7 +12,7 @@ from truearm.claims import register
 
 _MODULES = {"errors", "policies", "problem"}  # reachable, but not part of `from truearm import *`
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [name for name in _names if name not in _MODULES]
 
