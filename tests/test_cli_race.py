@@ -353,7 +353,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path):
     assert "Interrupted" not in out
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 @pytest.mark.parametrize(
     "how",
     ["setsid sleep 600 & echo $! >> pids; wait", "setsid -f sh -c 'echo $$ >> pids; exec sleep 600'; sleep 600"],
@@ -366,7 +366,7 @@ def test_a_time_out_kills_children_in_sessions_of_their_own(tmp_path, how):
     assert wait_for(lambda: not any(map(is_running, pids)))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_an_interrupt_kills_children_in_sessions_of_their_own(tmp_path):
     setup, line = (f"setsid -f sh -c 'echo $$ > {name}; exec sleep 600'" for name in ("server", "pids"))
     process = started("-s", setup, f"{line}; sleep 600", "true", cwd=tmp_path)

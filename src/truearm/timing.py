@@ -9,15 +9,7 @@ from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.python import FreshTimer, LocalTimer, make_timers
 from truearm.policies.paired import Paired
-from truearm.problem import (
-    Contamination,
-    ProblemOptions,
-    Tolerance,
-    check_count,
-    check_positive,
-    fix_options,
-    refuse,
-)
+from truearm.problem import ProblemOptions, check_count, check_positive, fix_options, refuse
 from truearm.run import find_best
 
 RUNS_ALONE = 30
@@ -28,13 +20,11 @@ def time(
     codes: Mapping[str, str | Callable[[], object]],
     *,
     setup: str | None = None,
-    delta: float = 0.05,
-    contamination: float | str | Contamination | None = "blind",
-    tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
+    **options: Unpack[ProblemOptions],
 ) -> Result:
     r"""Time Python code side by side until it is known which is fastest; readings are seconds per loop.
 
@@ -48,8 +38,8 @@ def time(
         By name, statements, or functions without arguments.
     setup
         Statements to run before each block of loops, outside of the clock.
-    delta, contamination, tolerance, progress, seed
-        As in `find_best`.
+    progress, seed, **options
+        As in `find_best`: delta, contamination ("blind" by default) and tolerance.
     runs
         Exactly this many readings of each; by default as many as it takes, and 30 of one code alone.
     max_seconds
@@ -67,16 +57,8 @@ def time(
     such = "such as {'join': \"''.join(x)\", 'loop': function}"
     msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"
     refuse(not isinstance(codes, Mapping) or not codes, msg, "codes")
-    return run_timers(
-        make_timers(codes, setup),
-        delta=delta,
-        contamination=contamination,
-        tolerance=tolerance,
-        runs=runs,
-        max_seconds=max_seconds,
-        progress=progress,
-        seed=seed,
-    )
+    timers = make_timers(codes, setup)
+    return run_timers(timers, runs=runs, max_seconds=max_seconds, progress=progress, seed=seed, **options)
 
 
 def run_timers(
@@ -89,7 +71,7 @@ def run_timers(
     **options: Unpack[ProblemOptions],
 ) -> Result:
     """Do what `time` does with calibrated timers."""
-    options["goal"] = "min"
+    options = fix_options({"contamination": "blind", **options}, goal="min")
     check_count("runs", 1 if runs is None else runs)
     shared = any(isinstance(timer, LocalTimer) for timer in timers.values())
     conditions = {
@@ -99,7 +81,7 @@ def run_timers(
     if len(timers) == 1:
         [(name, timer)] = timers.items()
         readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
-        del options["tolerance"]
+        options.pop("tolerance", None)
         if options["contamination"] == "blind":  # which is about comparisons
             options["contamination"] = 0.05
         result: Result = analyze(readings, order="rows", design="fixed", **options)

@@ -275,7 +275,7 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     runs: Runs
     if isinstance(source, Study):
-        runs = runs_of(source.problem.arms, source.events())
+        runs = runs_of(source.log)
         if "runs" in data:
             _compare({"runs": data["runs"]}, {"runs": to_plain(runs)})
     elif source is None and "runs" in data:

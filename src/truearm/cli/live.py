@@ -159,7 +159,7 @@ class Follower:
     def __init__(self, suite: Suite, study: Study) -> None:
         self.suite = suite
         self._study = study
-        self._runs = runs_of(suite.problem.arms, study.events())
+        self._runs = runs_of(study.log)
         self._progress = Progress(suite).after(self._runs)
 
     def add(self, arm: str, run: Run) -> None:

@@ -190,7 +190,7 @@ def describe_race(race: Race) -> dict[str, Any]:
 def suite_answer(race: Race, asked: Asked = REPORT, *, late: bool = False) -> Answer:
     """Return all forms of a race of many metrics that has ended, and its exit code."""
     assert race.suite is not None
-    suite, runs = race.suite, runs_of(race.suite.problem.arms, race.study.events())
+    suite, runs = race.suite, runs_of(race.study.log)
     result = race.setting.mark(judge_suite(suite, runs))
     lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
     notes = [] if asked.quiet else list(_suite_notes(race, result, asked, late=late))

@@ -28,11 +28,10 @@ from truearm.commands.measure import (
     NOTE,
     Run,
     best_run,
-    clear_run_variables,
     measure,
     median_run,
     run_hook,
-    set_run_variables,
+    run_variables,
     shell_cost,
 )
 from truearm.commands.process import check_posix
@@ -233,7 +232,6 @@ def _hooks(setting: Setting) -> Iterator[None]:
     try:
         yield
     finally:
-        clear_run_variables()
         for hook in cleanup:
             try:
                 run_hook(hook, "cleanup", timeout)
@@ -332,12 +330,12 @@ class _Recorder:
         setting = self.race.setting
         if setting.warmup_every_run and iteration.isdigit():
             self._measure(arm, f"warmup-{iteration}")  # so that no other command ran just before (extensions R)
-        set_run_variables(iteration)
-        if hooks := setting.hooks.get("prepare"):
-            run_hook(hooks[arm], "prepare", setting.conditions.timeout)
-        found = measure(self._commands[arm], setting.metric, setting.conditions)
-        if hooks := setting.hooks.get("conclude"):
-            run_hook(hooks[arm], "conclude", setting.conditions.timeout)
+        variables, hooks, timeout = run_variables(iteration), setting.hooks, setting.conditions.timeout
+        if "prepare" in hooks:
+            run_hook(hooks["prepare"][arm].with_env(variables), "prepare", timeout)
+        found = measure(self._commands[arm].with_env(variables), setting.metric, setting.conditions)
+        if "conclude" in hooks:
+            run_hook(hooks["conclude"][arm].with_env(variables), "conclude", timeout)
         return self.race.study.problem.censored if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:

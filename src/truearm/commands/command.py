@@ -8,10 +8,10 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from truearm.errors import InvalidArgument
 
@@ -29,31 +29,18 @@ _SHELL_WORDS = frozenset(
 _MAX_EXPONENT = 300  # of a number in a scan
 
 
-def _quotes(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each character with the quote around it, and a backslash before that if it is escaped."""
-    quote, escaped = "", False
-    for char in line:
-        yield char, ("\\" if escaped else "") + quote
-        if escaped:
-            escaped = False
-        elif char == "\\" and quote != "'":
-            escaped = True
-        elif char == quote:
-            quote = ""
-        elif not quote and char in "'\"":
-            quote = char
+_QUOTED = r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\""""  # an escaped character, or text in quotes
+_SYNTAX = re.compile(r"[|&;<>()$`*?\[\n]|(?<!\S)[#~]")
 
 
 def needs_shell(line: str) -> bool:
     """Return True if a command line uses unquoted shell syntax: pipes, variables, globs, builtins."""
-    before = " "
-    for char, quote in _quotes(line):
-        if quote == "" and (char in "|&;<>()$`*?[\n" or (char in "#~" and before.isspace())):
-            return True
-        if quote.endswith('"') and char in "$`":  # the shell still expands inside double quotes
-            return True
-        before = char
-    if "\\\n" in line or re.match(r"\s*[A-Za-z_]\w*=", line):
+
+    def keep_expansions(match: re.Match[str]) -> str:  # a shell expands inside double quotes
+        return "x" + re.sub(r"[^$`]", "", match[0]) if match[0][0] == '"' else "x"
+
+    bare = re.sub(_QUOTED, keep_expansions, line, flags=re.DOTALL)
+    if _SYNTAX.search(bare) or "\\\n" in line or re.match(r"\s*[A-Za-z_]\w*=", line):
         return True
     return _split(line)[0] in _SHELL_WORDS
 
@@ -107,6 +94,10 @@ class Command:
                 msg = f"shell, directory and environment must be without NUL characters, but got {part!r}"
                 raise InvalidArgument(msg)
 
+    def with_env(self, variables: Mapping[str, str]) -> "Command":
+        """Return the command with more variables in its environment."""
+        return replace(self, env={**variables, **self.env})
+
     @property
     def argv(self) -> tuple[str, ...]:
         """The words for the operating system."""
@@ -135,32 +126,25 @@ def split_list(text: str) -> tuple[str, ...]:
 
 def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     """Return the numbers from low to high in steps of 1 or `step`, as decimal text without rounding."""
-    first, last = _decimal("low", low), _decimal("high", high)
+    first, last, width = (_decimal(text) for text in (low, high, step or "1"))
     if step is None and any(end != end.to_integral_value() for end in (first, last)):
         raise InvalidArgument(f"scan from {low} to {high} needs a step, because its ends are not whole numbers")
-    width = _decimal("step", step or "1")
-    if first > last:
-        raise InvalidArgument(f"scan must rise from low to high, but got {low} to {high}; swap them")
-    if width <= 0 or (last - first) / width >= MAX_COMMANDS:
+    if first > last or width <= 0 or (last - first) / width >= MAX_COMMANDS:
         raise InvalidArgument(
             f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, "
             f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
         )
-    return tuple(_plain(first + i * width) for i in range(int((last - first) / width) + 1))
+    values = (format(first + i * width, "f") for i in range(int((last - first) / width) + 1))
+    return tuple(text.rstrip("0").rstrip(".") if "." in text else text for text in values)
 
 
-def _plain(number: Decimal) -> str:
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _decimal(name: str, text: str) -> Decimal:
+def _decimal(text: str) -> Decimal:
     try:
         number = Decimal(text)
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
-        raise InvalidArgument(f"{name} of a scan must be a decimal number up to 1e300, but got {text!r:.60}")
+        raise InvalidArgument(f"a scan takes decimal numbers up to 1e300, but got {text!r:.60}")
     return number
 
 
@@ -223,12 +207,7 @@ def _placeholders(parameters: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def _fill_quoted(template: str, parameters: Mapping[str, str], typed: Collection[str]) -> str:
-    quotes = [quote for _, quote in _quotes(template)]
-
-    def replacement(match: re.Match[str]) -> str:
-        quote = quotes[match.start()]
-        if quote.startswith("\\"):
-            return match[0]
+    def replacement(match: re.Match[str], quote: str = "") -> str:
         value = shlex.quote(parameters[match[1]])
         if match[1] in typed or value == parameters[match[1]]:
             return parameters[match[1]]
@@ -240,4 +219,9 @@ def _fill_quoted(template: str, parameters: Mapping[str, str], typed: Collection
             )
         return quote + value + quote  # close the open quote, add the quoted value, open the quote again
 
-    return _placeholders(parameters).sub(replacement, template)
+    def fill_part(part: re.Match[str]) -> str:
+        quote = part[0][0] if part[0][0] in "'\"" else ""
+        return part[0] if part[0][0] == "\\" else names.sub(partial(replacement, quote=quote), part[0])
+
+    names = _placeholders(parameters)
+    return re.sub(rf"{_QUOTED}|{names.pattern}", fill_part, template, flags=re.DOTALL)

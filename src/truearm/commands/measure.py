@@ -29,8 +29,8 @@ from truearm.claims import suite
 from truearm.commands import process
 from truearm.commands.command import Command
 from truearm.errors import CommandFailed, InvalidArgument, printable
-from truearm.events import Event, Issued, Reading
-from truearm.problem import check_positive
+from truearm.events import Log
+from truearm.problem import check_positive, require
 
 Run = tuple[float, Mapping[str, Any]]
 """A reading, and what the log notes about it."""
@@ -55,7 +55,6 @@ _SHELL_TIMEOUT_S = 1.0  # for an empty command
 _SHELL_RUNS = 11  # take some 20 ms and give the median to a tenth
 MAX_METRICS = 1000  # of a run: more are a slip, such as a list of raw samples with a name each
 _MAX_NAME = 200  # characters of a metric
-_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 _MEASURED = ("wall", "user", "system", "peak_memory")
 _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
 
@@ -78,16 +77,10 @@ class Conditions:
     def __post_init__(self) -> None:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
-        file = None if self.input == "null" else Path(self.input)
-        if file is not None and file.is_fifo():
-            msg = f"input must be a file that every run can read, but {self.input!r} is a pipe; save it first"
-            raise InvalidArgument(msg, "input", self.input)
-        if file is not None and not file.exists():
-            msg = f"input must be 'null' or an existing file, but got {self.input!r}"
-            raise InvalidArgument(msg, "input", self.input)
-        if self.output not in ("null", "pipe", "inherit") and not Path(self.output).parent.is_dir():
-            msg = f"output must be null, pipe, inherit or a file in an existing directory, but got {self.output!r}"
-            raise InvalidArgument(msg, "output", self.output)
+        is_file = self.input == "null" or (Path(self.input).exists() and not Path(self.input).is_fifo())
+        require(is_file, "input", self.input, "be 'null' or a file", "save what comes from a pipe first")
+        is_place = self.output in ("null", "pipe", "inherit") or Path(self.output).parent.is_dir()
+        require(is_place, "output", self.output, "be null, pipe, inherit or a file in an existing directory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +110,11 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     """
     rules = conditions or Conditions()
     rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)
-    if metric not in (*METRICS, SUITE):
-        msg = f"metric must be one of {', '.join((*METRICS, SUITE))}, but got {metric!r}"
-        raise InvalidArgument(msg, "metric", metric)
-    if metric in ("stdout", SUITE) and rules.output not in ("null", "pipe"):
-        msg = f"output must be null or pipe to read numbers from it, but got {rules.output!r}"
-        raise InvalidArgument(msg, "output", rules.output)
+    require(metric in (*METRICS, SUITE), "metric", metric, f"be one of {', '.join((*METRICS, SUITE))}")
+    if metric in ("stdout", SUITE):
+        require(
+            rules.output in ("null", "pipe"), "output", rules.output, "be null or pipe to read numbers from it"
+        )
     with ExitStack() as stack:
         streams = _open_streams(stack, metric, rules)
         run = _start(command, streams, timeout=rules.timeout, metric=metric)
@@ -133,18 +125,9 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     return Measurement(value=math.nan if metrics is None else value, run=run, metrics=metrics)
 
 
-def set_run_variables(iteration: str) -> None:
-    """Set what each measured run finds in its environment.
-
-    They are inherited, because a separate environment would be copied while the clock runs.
-    """
-    os.environ[ITERATION], os.environ[PADDING] = iteration, draw_padding()
-
-
-def clear_run_variables() -> None:
-    """Remove what `set_run_variables` set."""
-    for name in (ITERATION, PADDING):
-        os.environ.pop(name, None)
+def run_variables(iteration: str) -> dict[str, str]:
+    """Return what each run of a race finds in its environment."""
+    return {ITERATION: iteration, PADDING: draw_padding()}
 
 
 def draw_padding() -> str:
@@ -155,9 +138,8 @@ def draw_padding() -> str:
 def _start(
     command: Command, streams: Mapping[str, Any], *, timeout: float | None, metric: str = "wall"
 ) -> process.Run:
-    env = {**os.environ, **command.env} if command.env else None
-    words = command.argv
-    program = _locate_program(words[0], command.text, (env or os.environ).get("PATH"))
+    env, words = {**os.environ, **command.env}, command.argv
+    program = _locate_program(words[0], command.text, env.get("PATH"))
     try:
         return process.run(
             words,
@@ -238,13 +220,13 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
     try:
         if not run.stdout.has_whole_line:
             raise InvalidArgument(f"printed a line of more than {_SUITE_BYTES >> 20} MiB")
-        return _parse_metrics(run.stdout.text)
+        return _parse_metrics(run.stdout.text.strip())
     except InvalidArgument as error:
         if ignore_failure:
             return None
         msg = (
             f"command {printable(command.text)!r} must print one flat JSON object of numbers, such as "
-            f"{{'parse': 1.5}} in double quotes, alone or on its last line: {printable(str(error))}; print it "
+            f"{{'parse': 1.5}} in double quotes, alone or on its last line, but {printable(str(error))}; print it "
             "so, or let failures count as missing"
         )
         raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None
@@ -252,47 +234,29 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
 
 def _parse_metrics(text: str) -> dict[str, float | None]:
     """Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
-    found = _load(text)
-    if not isinstance(found, dict):
-        raise InvalidArgument(f"printed {_KINDS.get(type(found), 'a number')}")
+    found, last = None, text.rpartition("\n")[2]
+    for part in (last, text):
+        with suppress(ValueError, RecursionError):
+            found = json.loads(part, object_pairs_hook=tuple)  # lists stay lists
+    if not isinstance(found, tuple):
+        raise InvalidArgument(f"printed {last[-80:]!r}")
     if len(found) > MAX_METRICS:
         raise InvalidArgument(f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most")
-    return {name: _number(name, value) for name, value in found.items()}
-
-
-def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    whole = text.strip()
-    if not whole:
-        raise InvalidArgument("printed nothing")
-    last = whole.rpartition("\n")[2]
-    for part in dict.fromkeys((whole, last)):
-        try:
-            return json.loads(part, object_pairs_hook=_unique)
-        except InvalidArgument:
-            raise
-        except (ValueError, RecursionError):
-            continue
-    raise InvalidArgument(f"printed {last[-80:]!r}, which is not JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    counts = Counter(name for name, _ in pairs)
-    if len(counts) < len(pairs):
-        raise InvalidArgument(f"printed {counts.most_common(1)[0][0]!r} twice")
-    return dict(pairs)
+    for name, times in Counter(name for name, _ in found).items():
+        if times > 1:
+            raise InvalidArgument(f"printed {name!r} twice")
+    return {name: _number(name, value) for name, value in found}
 
 
 def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
     if isinstance(value, bool) or not isinstance(value, int | float | None):
-        raise InvalidArgument(f"{name!r:.80} is {_KINDS[type(value)]}")
+        raise InvalidArgument(f"{name!r:.80} is not a number")
     if not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
         msg = f"{name!r:.80} is not a name: it is empty, long, or has characters that do not print"
         raise InvalidArgument(msg)
-    try:
-        number = math.nan if value is None else float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    with suppress(OverflowError):
+        return None if value is None or not math.isfinite(value) else float(value)
+    return None
 
 
 def _failure(
@@ -343,41 +307,43 @@ def run_hook(command: Command, stage: str, timeout: float | None = None) -> None
             raise _failure(command, stage, run.exit_code, printed, timeout=timeout if run.timed_out else None)
 
 
-def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[suite.Run]]:
+def runs_of(log: Log) -> dict[str, list[suite.Run]]:
     """Return the metrics of all runs in a log, per arm in order of round, None for a run without them."""
-    runs: dict[str, list[suite.Run]] = {arm: [] for arm in arms}
-    places = {}
-    for event in events:
-        if isinstance(event, Issued):
-            places[event.ticket] = event.draw
-            runs[event.arm] += [None] * (event.draw + 1 - len(runs[event.arm]))
-        elif isinstance(event, Reading):
-            noted = (event.notes or {}).get(NOTE)  # another program may have written it
-            if isinstance(noted, Mapping):
-                metrics = {name: _number(name, value) for name, value in noted.items()}
-                runs[event.arm][places[event.ticket]] = metrics
+    runs: dict[str, list[suite.Run]] = {
+        arm: [None] * len(tickets) for arm, tickets in zip(log.names, log.tickets, strict=True)
+    }
+    for ticket, notes in log.notes.items():
+        if isinstance(noted := notes.get(NOTE), Mapping):  # another program may have written it
+            metrics = {name: _number(name, value) for name, value in noted.items()}
+            runs[log.name(ticket)][log.draws[ticket]] = metrics
     return runs
 
 
-def best_run(runs: Sequence[Run], goal: str) -> tuple[float, dict[str, Any]]:
+def best_run(runs: Sequence[Run], goal: str) -> Run:
     """Return the best of the runs of a command in a round, missing if one is, and what the log notes about it."""
     values = [value for value, _ in runs]
     value, details = (min if goal == "min" else max)(runs, key=lambda run: run[0])
-    details = {**details, "runs": [value if math.isfinite(value) else None for value in values]}
-    return math.nan if any(map(math.isnan, values)) else value, details
+    return _missing_if_one_is(values, value), {**details, "runs": _finite(values)}
 
 
-def median_run(runs: Sequence[Run]) -> tuple[float, dict[str, Any]]:
+def median_run(runs: Sequence[Run]) -> Run:
     """Return the median of the runs of one build, missing if one is, and what the log notes about them."""
     values, notes = [value for value, _ in runs], [details for _, details in runs]
     details: dict[str, Any] = {name: _median(note.get(name) for note in notes) for name in _MEASURED}
     details["exit_code"] = next((note["exit_code"] for note in notes if note.get("exit_code")), 0)
     details.update({name: True for name in ("timed_out", "left_behind") if any(note.get(name) for note in notes)})
-    details["runs"] = [value if math.isfinite(value) else None for value in values]
     if all(NOTE in note for note in notes):
         names = dict.fromkeys(name for note in notes for name in note[NOTE])
         details[NOTE] = {name: _median(note[NOTE].get(name) for note in notes) for name in names}
-    return math.nan if any(map(math.isnan, values)) else statistics.median(values), details
+    return _missing_if_one_is(values, statistics.median(values)), {**details, "runs": _finite(values)}
+
+
+def _missing_if_one_is(values: Sequence[float], reading: float) -> float:
+    return math.nan if any(map(math.isnan, values)) else reading
+
+
+def _finite(values: Sequence[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def _median(values: Iterable[float | None]) -> float | None:

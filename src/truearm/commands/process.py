@@ -1,23 +1,21 @@
 """Run one process to its end, or kill all of it when its time is up.
 
-The clock starts right before the process and stops right after it; everything else is done before or after. On
-Linux this process is a subreaper: orphans of a command become its children, so that a time-out also reaches
-children in sessions of their own.
+The clock starts right before the process and stops right after it; everything else is done before or after. Every
+run has a mark in its environment, by which a time-out on Linux also finds children in sessions of their own.
 """
 
 import ast
 import math
 import os
+import secrets
 import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +29,7 @@ except ImportError:  # Windows, where no command is measured
 TAIL_BYTES = 8192
 """Kept of an output stream: a screenful for a person, a last line for the stdout metric."""
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-_MAX_KILL_ROUNDS = 100
+_MARK = "TRUEARM_RUN"  # the variable whose value no other run has
 _MAX_POLL_S = 86_400.0  # a poll counts milliseconds in 32 bits
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
@@ -113,7 +110,7 @@ def run(
     program: str | None = None,
     *,
     streams: Mapping[str, Any],
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str],
     cwd: str | None = None,
     timeout: float | None = None,
     max_output: int = TAIL_BYTES,
@@ -121,21 +118,17 @@ def run(
 ) -> Run:
     """Run a program and return how it ended; raise OSError if it cannot be started.
 
-    `streams` are ``stdin``, ``stdout`` and ``stderr`` as for `subprocess.Popen`; pipes are read. If `env` is None,
-    the environment is inherited without a copy, which would take time while the clock runs. After `timeout`
+    `streams` are ``stdin``, ``stdout`` and ``stderr`` as for `subprocess.Popen`; pipes are read. After `timeout`
     seconds the process, its group and its descendants are killed. The peak memory of a small launcher does not
     hide that of the program.
     """
     check_posix()
-    _become_subreaper()
-    _foreign.clear()
-    _foreign.update(_children() - _adopted)
-    stdout, stderr = Tail(max_output), Tail()
+    stdout, stderr, mark = Tail(max_output), Tail(), secrets.token_hex(8)
     report = os.pipe() if through_launcher else None
     options: dict[str, Any] = {
         "args": argv,
         "executable": program,
-        "env": env,
+        "env": {**env, _MARK: mark},
         "cwd": cwd,
         "bufsize": 0,
         # a new group, so that a time-out reaches grandchildren, and no terminal: a program that asked the terminal
@@ -147,21 +140,18 @@ def run(
         launcher = (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(report[1]), program or argv[0], *argv)
         options.update(args=launcher, executable=None, pass_fds=(report[1],))
     try:
-        with _starting:
-            started = time.perf_counter()
-            process = subprocess.Popen(**options)
-            _running.add(process.pid)
+        started = time.perf_counter()
+        process = subprocess.Popen(**options)
         deadline = math.inf if timeout is None else started + timeout
-        timed_out, usage = _wait(process, (stdout, stderr), deadline)
+        timed_out, usage = _wait(process, mark, (stdout, stderr), deadline)
         wall = time.perf_counter() - started
-        left_behind = _adopt_orphans() or _has_group(process.pid)
         measured = (wall, usage.ru_utime, usage.ru_stime, _own_peak(usage), process.returncode)
         if report and not timed_out:
             measured = _read_report(report[0], measured)
     finally:
         for descriptor in report or ():
             os.close(descriptor)
-    return Run(*measured, timed_out, stdout, stderr, left_behind and not timed_out)
+    return Run(*measured, timed_out, stdout, stderr, not timed_out and _has_group(process.pid))
 
 
 _Measured = tuple[float, float, float, int | None, int]
@@ -189,7 +179,7 @@ def check_posix() -> None:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], tails: tuple[Tail, Tail], deadline: float
+    process: subprocess.Popen[bytes], mark: str, tails: tuple[Tail, Tail], deadline: float
 ) -> tuple[bool, "resource.struct_rusage"]:
     """Wait for a child until the deadline, kill it past it or if interrupted, and reap it in any case."""
     streams = (process.stdout, process.stderr)
@@ -198,14 +188,13 @@ def _wait(
     try:
         timed_out = not _watch(ended, pipes, deadline)
         if timed_out:
-            _kill(process.pid)
+            _kill(process.pid, mark)
     except BaseException:
-        _kill(process.pid)
+        _kill(process.pid, mark)
         raise
     finally:
         _, status, usage = reap()
         os.close(ended)
-        _running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         for stream in streams:
             if stream:
@@ -252,53 +241,6 @@ def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
             return False
 
 
-_adopted: set[int] = set()  # orphans that earlier runs and hooks left running: they are not killed
-_running: set[int] = set()  # children of runs that have not ended, of all threads
-_starting = threading.Lock()  # no thread takes the new child of another one for an orphan
-_foreign: set[int] = set()  # children that other code of this process started before the present run
-
-
-@lru_cache(maxsize=1)
-def _become_subreaper() -> None:
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _children() -> set[int]:
-    """Return the children of this process, orphans of commands among them."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # the usual case, without a look into /proc
-        return set()
-    return {pid for pid, parent in _parents().items() if parent == os.getpid()}
-
-
-def _parents() -> dict[int, int]:
-    """Return the parent of every process; nothing where there is no /proc."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError):
-            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
-    return parents
-
-
-def _adopt_orphans() -> bool:
-    """Reap orphans that have ended; return True if the run left a new one running."""
-    with _starting:
-        new = _children() - _adopted - _foreign - _running
-    _adopted.update(new)
-    for pid in tuple(_adopted):
-        try:
-            ended, _ = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            ended = pid
-        if ended:
-            _adopted.discard(pid)
-    return not _adopted.isdisjoint(new)
-
-
 def _has_group(pid: int) -> bool:
     """Return True if a process of a group exists whose leader has ended."""
     with suppress(PermissionError):  # it exists and belongs to another user
@@ -309,27 +251,28 @@ def _has_group(pid: int) -> bool:
     return True
 
 
-def _kill(pid: int) -> None:
-    """Kill a run: its process group, its descendants and its orphans, whatever their sessions."""
-    with suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-    killed = {pid}
-    for _ in range(_MAX_KILL_ROUNDS):  # one may start another while it is being killed
-        parents = _parents()
-        others = _adopted | _foreign | _running
-        roots = {pid} | {one for one, parent in parents.items() if parent == os.getpid()} - others
-        tree = {one for one in parents if _has_ancestor(one, roots, parents)} - killed
-        if not tree:
-            break
-        for one in tree:
+def _kill(pid: int, mark: str) -> None:
+    """Kill a run: its process group, its descendants and all that have its mark, whatever their sessions."""
+    killed: set[int] = set()
+    while new := _find_tree(pid, mark) - killed:  # one may start another while it is being killed
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        for one in new:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(one, signal.SIGKILL)
-        killed |= tree
+        killed |= new
 
 
-def _has_ancestor(pid: int, roots: set[int], parents: Mapping[int, int]) -> bool:
-    seen: set[int] = set()
-    while pid not in roots and pid in parents and pid not in seen:
-        seen.add(pid)
-        pid = parents[pid]
-    return pid in roots
+def _find_tree(pid: int, mark: str) -> set[int]:
+    """Return a process, its descendants and those with a mark; itself only where there is no /proc."""
+    tree, parents, marked = {pid}, {}, f"{_MARK}={mark}\0".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            parents[int(path.name)] = int(
+                (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            )
+            if marked in (path / "environ").read_bytes():
+                tree.add(int(path.name))
+    while children := {one for one, parent in parents.items() if parent in tree} - tree:
+        tree |= children
+    return tree

@@ -2,7 +2,7 @@
 
 Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
 imported elsewhere, such as a function made inside another one, is timed in this process; the result tells.
-Garbage is not collected while the clock runs, as in `timeit`.
+`timeit` runs the loops.
 
 Load only adds to a block of loops, and most to a long one. So blocks are short, and a reading is their lower
 quartile: a quarter of them undisturbed is enough. (The least block, which `timeit` shows, would favor code with
@@ -10,7 +10,6 @@ more blocks.)
 """
 
 import builtins
-import gc
 import importlib
 import inspect
 import json
@@ -19,6 +18,7 @@ import re
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,8 +28,8 @@ from truearm.commands.measure import PADDING, draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
-TimedLoops = Callable[[int, Callable[[], float]], float]
-"""A function of a number of loops and a clock, which returns seconds."""
+TimedLoops = Callable[[int], float]
+"""Returns the seconds that some loops take."""
 
 BLOCK_S = 0.0003
 """Least length of a block of loops: 10^4 ticks of the clock, and a tenth of a slice of the CPU."""
@@ -37,7 +37,6 @@ BLOCKS = 80
 """Blocks of a reading: together they take as long as starting Python does."""
 MAX_READING_S = 0.05
 """After this time no further block is started."""
-_FILE = "<truearm time>"
 # What the code prints goes nowhere: the reply has another descriptor.
 _WORKER = """
 import json, os, sys
@@ -47,13 +46,11 @@ if asked["path"] is not None:
 reply = os.dup(1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 try:
-    names = {"__name__": "__main__"}
-    exec(compile("def timed(_n, _clock):\\n" + asked["body"], asked["file"], "exec"), names)
-    timed, loops = names["timed"], asked["loops"]
-    found = {"number": measure(timed, loops) if loops else calibrate(timed)}
+    timed = timeit.Timer(asked["text"], asked["setup"], globals={"__name__": "__main__"}).timeit
+    found = {"number": measure(timed, asked["loops"]) if asked["loops"] else calibrate(timed)}
 except BaseException as error:
     import traceback
-    lines = [place[1] for place in traceback.extract_tb(error.__traceback__) if place[0] == asked["file"]]
+    lines = [place[1] for place in traceback.extract_tb(error.__traceback__) if place[0] == "<timeit-src>"]
     found = {"error": traceback.format_exception_only(type(error), error)[-1].strip(), "line": (lines or [0])[0]}
 os.write(reply, json.dumps(found).encode())
 """
@@ -93,14 +90,13 @@ class FreshTimer:
         return self._run(self.loops)
 
     def _run(self, loops: int) -> float:
-        asked = {"path": self.path, "file": _FILE, "body": _body(self.text, self.setup), "loops": loops}
-        null = subprocess.DEVNULL
+        asked = {"path": self.path, "text": self.text, "setup": self.setup, "loops": loops}
         try:
             run = subprocess.run(  # on every system, unlike `process.run`
                 [self.python, "-c", _program(), json.dumps(asked)],
-                stdin=null,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=null,
+                stderr=subprocess.DEVNULL,
                 timeout=self.timeout,
                 env={**os.environ, PADDING: draw_padding()},
                 check=False,
@@ -115,16 +111,14 @@ class FreshTimer:
 
     def _read_reply(self, reply: str, exit_code: int) -> float:
         if not reply and not exit_code:
-            msg = (
-                f"{self.python!r} does not answer as Python does; name another interpreter, unless "
-                f"statement {_shorten(self.text)} ends its own process"
-            )
-            raise InvalidArgument(msg, "python", self.python)
-        ended = {"error": f"the process ended with exit code {exit_code}"}
-        found: dict[str, Any] = json.loads(reply) if reply else ended
+            what = f"name another interpreter, unless statement {_shorten(self.text)} ends its own process"
+            raise InvalidArgument(f"{self.python!r} does not answer as Python does; {what}", "python", self.python)
+        found: dict[str, Any] = {"error": f"the process ended with exit code {exit_code}"}
+        if reply:
+            found = json.loads(reply)
         if "number" in found:
             return float(found["number"])
-        in_setup = 1 < found.get("line", 0) <= 1 + self.setup.count("\n") + 1
+        in_setup = 3 <= found.get("line", 0) <= 3 + self.setup.count("\n")  # where timeit puts it
         what = f"setup {_shorten(self.setup)}" if in_setup else f"statement {_shorten(self.text)}"
         words = printable(found["error"])
         unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
@@ -136,7 +130,7 @@ class FreshTimer:
 @cache
 def _program() -> str:
     """Return what a fresh process runs: the functions below, which import little."""
-    known = f"import gc, time\nBLOCK_S, BLOCKS, MAX_READING_S = {BLOCK_S}, {BLOCKS}, {MAX_READING_S}\n"
+    known = f"import time, timeit\nBLOCK_S, BLOCKS, MAX_READING_S = {BLOCK_S}, {BLOCKS}, {MAX_READING_S}\n"
     return known + "\n".join(inspect.getsource(part) for part in (calibrate, measure, _blocks)) + _WORKER
 
 
@@ -156,15 +150,9 @@ def measure(timed: "TimedLoops", loops: int) -> float:
 
 
 def _blocks(timed: "TimedLoops", loops: int, most: int) -> list[float]:
-    took: list[float] = []
-    started, collecting = time.perf_counter(), gc.isenabled()
-    while len(took) < most and (not took or time.perf_counter() - started < MAX_READING_S):
-        gc.disable()
-        try:
-            took.append(timed(loops, time.perf_counter))
-        finally:
-            if collecting:
-                gc.enable()
+    started, took = time.perf_counter(), [timed(loops)]
+    while len(took) < most and time.perf_counter() - started < MAX_READING_S:
+        took.append(timed(loops))
     return took
 
 
@@ -172,26 +160,16 @@ def _shorten(code: str) -> str:
     return repr(code if len(code) <= 70 else f"{code[:67]}...")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTimer:
     """Time a function in this process, where it shares hash seed and memory with all others."""
 
-    function: Callable[[], object]
-    loops: int = 0
-
-    def calibrate(self) -> "LocalTimer":
-        """Return it with enough loops for a block."""
-        return replace(self, loops=calibrate(self._time_loops))
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._timed = timeit.Timer(function).timeit
+        self.loops = calibrate(self._timed)
 
     def __call__(self) -> float:
         """Return seconds per loop."""
-        return measure(self._time_loops, self.loops)
-
-    def _time_loops(self, loops: int, clock: Callable[[], float]) -> float:
-        function, started = self.function, clock()
-        for _ in range(loops):
-            function()
-        return clock() - started
+        return measure(self._timed, self.loops)
 
 
 def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, FreshTimer | LocalTimer]":
@@ -212,15 +190,10 @@ def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping
             ).calibrate()
             for name, code in codes.items()
         }
-    timers = {}
-    for name, code in codes.items():
-        if isinstance(code, str):
-            msg = (
-                f"{name!r} is a statement, but another code is a function made here; use functions, or statements"
-            )
-            raise InvalidArgument(msg, "codes", name)
-        timers[name] = LocalTimer(function=code).calibrate()
-    return timers
+    if statement := next((name for name, code in codes.items() if isinstance(code, str)), None):
+        msg = f"{statement!r} is a statement, but another code is a function made here; use the one or the other"
+        raise InvalidArgument(msg, "codes", statement)
+    return {name: LocalTimer(code) for name, code in codes.items() if not isinstance(code, str)}
 
 
 def _import_statement(code: Code) -> str:
@@ -236,12 +209,3 @@ def _import_statement(code: Code) -> str:
     if found is not code:
         return ""
     return "pass" if module == builtins.__name__ else f"from {module} import {path.partition('.')[0]}"
-
-
-def _body(text: str, setup: str) -> str:
-    """Return the lines of a function that times loops: names are local to it, as in `timeit`."""
-    before, timed = (code.replace("\n", "\n" + indent) for code, indent in ((setup, 4 * " "), (text, 8 * " ")))
-    return (
-        f"    {before}\n    _started = _clock()\n"
-        f"    for _i in range(_n):\n        {timed}\n    return _clock() - _started\n"
-    )
