@@ -13,7 +13,7 @@ from truearm import families, lab
 from truearm.bounds.limits import kl
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.families.shapes import standard
+from truearm.families.shapes import Shape
 from truearm.problem import Contamination
 
 VECTORS = vectors("vectors", "evidence_vectors")
@@ -95,7 +95,7 @@ def test_known_shape_matches_prior_work(eps, gap, known, certified, separated):
     assert lab.limit(one, attack).pulls(0.05) == pytest.approx(separated, rel=3e-3)
 
 
-@pytest.mark.parametrize("shape", [standard("gaussian"), standard("laplace"), standard("logistic")])
+@pytest.mark.parametrize("shape", [Shape("gaussian"), Shape("laplace"), Shape("logistic")])
 @pytest.mark.parametrize("eps", [0.0, 0.05])
 def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
     z = np.linspace(-30, 30, 600_001)
@@ -186,7 +186,7 @@ def test_the_bound_is_exact_for_tiny_gaps_and_tiny_delta():
         (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
         (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
         (lambda: lab.known_shape_limit(lab.instance("C2"), 0.1), "normal, Laplace or logistic"),
-        (lambda: lab.least_favorable_kl(1.0, 0.1, standard("cauchy")), "shape must be"),
+        (lambda: lab.least_favorable_kl(1.0, 0.1, Shape("cauchy")), "shape must be"),
         (lambda: lab.minimax_pulls(_pair(1.0), None, 0.05), "contamination must be"),
         (lambda: lab.limit(_pair(1.0)).pulls(0.0), "delta must be"),
     ],

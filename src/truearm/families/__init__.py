@@ -11,18 +11,18 @@ Quantiles are Q_L(p) = inf{F >= p} and Q_R(p) = inf{F > p}; hence Q_L(0) = -inf 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
-from truearm.families import shapes
-from truearm.families.shapes import SAME_LEVEL, Array, Shape, Side
-from truearm.problem import Interval, Regularity, check_positive, check_reach
+from truearm.families.shapes import Array, Shape, Side
+from truearm.problem import Interval, Regularity, check_positive, check_reach, require
 
 __all__ = [
     "Law",
@@ -44,6 +44,7 @@ __all__ = [
 
 Numbers = TypeVar("Numbers", float, Array)
 
+SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
 MAX_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this it would not fit in a cache
 
 
@@ -66,11 +67,6 @@ class Law(ABC):
     True
     """
 
-    m2: float
-    """The median absolute deviation, around the median."""
-    m4: float
-    """The median of the distance of |Y - m1| from m2."""
-
     @abstractmethod
     def _cdf(self, x: Array, side: Side) -> Array: ...
 
@@ -80,9 +76,9 @@ class Law(ABC):
     @abstractmethod
     def _pdf(self, x: Array) -> Array: ...
 
-    def _snap(self, p: Array) -> Array:
-        """Return levels, moved to those of atoms where they differ by rounding."""
-        return p
+    @property
+    @abstractmethod
+    def _moments(self) -> tuple[float, float]: ...
 
     @abstractmethod
     def affine(self, a: float, b: float = 0.0) -> "Law":
@@ -106,17 +102,15 @@ class Law(ABC):
 
     def ppf_left(self, p: Numbers) -> Numbers:
         """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels = self._snap(np.asarray(p, dtype=float))
-        return _alike(p, self._quantiles(levels, "left", levels <= 0, levels > 1))
+        levels = np.asarray(p, dtype=float)
+        inner = np.where(levels > 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "left"))
+        return _alike(p, np.where(levels <= 0, -math.inf, inner))
 
     def ppf_right(self, p: Numbers) -> Numbers:
         """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels = self._snap(np.asarray(p, dtype=float))
-        return _alike(p, self._quantiles(levels, "right", levels < 0, levels >= 1))
-
-    def _quantiles(self, levels: Array, side: Side, below: Any, above: Any) -> Array:  # noqa: ANN401
-        inner = np.where(above, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), side))
-        return np.where(below, -math.inf, inner)
+        levels = np.asarray(p, dtype=float)
+        inner = np.where(levels >= 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "right"))
+        return _alike(p, np.where(levels < 0, -math.inf, inner))
 
     def pdf(self, x: Numbers) -> Numbers:
         """Return the density of the continuous part; atoms have none."""
@@ -132,6 +126,16 @@ class Law(ABC):
         """The midpoint of the set of medians."""
         low, high = self.m1
         return low + (high - low) / 2
+
+    @property
+    def m2(self) -> float:
+        """The median absolute deviation, around the median."""
+        return self._moments[0]
+
+    @property
+    def m4(self) -> float:
+        """The median of the distance of |Y - m1| from m2; at most m2 (erratum E11)."""
+        return self._moments[1]
 
     def minimal_kappa(self) -> float:
         """Return the least kappa with m2 <= kappa m4, at least 1 (erratum E11), inf when m4 = 0."""
@@ -178,15 +182,17 @@ def _alike(x: Numbers, values: ArrayLike) -> Numbers:
 
 @dataclass(frozen=True)
 class Located(Law):
-    """The law of loc + scale S for a shape S; a negative scale mirrors it.
+    """The law of loc + scale S for a law S without atoms; a negative scale mirrors it.
+
+    `shape` is S: a frozen law of scipy.stats, or one with the same functions.
 
     Examples
     --------
-    >>> Located(shapes.lognormal(1.0), 0.0, -1.0).m1
+    >>> Located(Shape("gaussian", sigma=1.0), 0.0, -1.0).m1
     Interval(low=-1.0, high=-1.0)
     """
 
-    shape: Shape
+    shape: Any
     loc: float = 0.0
     scale: float = 1.0
 
@@ -194,35 +200,80 @@ class Located(Law):
         return (np.asarray(x, dtype=float) - self.loc) / self.scale
 
     def _cdf(self, x: Array, side: Side) -> Array:  # noqa: ARG002 - there are no atoms
-        below = self.shape.cdf(self._standard(x))
+        below = np.asarray(self.shape.cdf(self._standard(x)))
         return below if self.scale > 0 else 1 - below
 
     def _ppf(self, p: Array, side: Side) -> Array:
         if self.scale < 0:
             p, side = 1 - p, "right" if side == "left" else "left"
-        return self.loc + self.scale * self.shape.edge(p, side)
+        return self.loc + self.scale * _quantile_end(self.shape, p, side)
 
     def _pdf(self, x: Array) -> Array:
-        return self.shape.pdf(self._standard(x)) / abs(self.scale)
+        return np.asarray(self.shape.pdf(self._standard(x)) / abs(self.scale))
 
     def affine(self, a: float, b: float = 0.0) -> Law:
         check_positive("abs(a)", abs(a))
         return Located(self.shape, a * self.loc + b, a * self.scale)
 
     def sample(self, rng: np.random.Generator, n: int) -> Array:
-        return self.loc + self.scale * self.shape.draw(rng, n)
+        return self.loc + self.scale * np.asarray(self.shape.rvs(size=n, random_state=rng), dtype=float)
 
     @property
-    def m2(self) -> float:  # type: ignore[override]
-        return abs(self.scale) * self.shape.m2
-
-    @property
-    def m4(self) -> float:  # type: ignore[override]
-        return abs(self.scale) * self.shape.m4
+    def _moments(self) -> tuple[float, float]:
+        m2, m4 = _standard_moments(self.shape)
+        return abs(self.scale) * m2, abs(self.scale) * m4
 
     def least_slope(self, low: float, high: float) -> float:
-        ends = sorted(self._standard([low, high]).tolist())
-        return self.shape.least_slope(ends[0], ends[1]) / abs(self.scale)
+        start, stop = sorted(self._standard([low, high]).tolist())
+        pdf = self.shape.pdf
+        if isinstance(self.shape, Shape):  # one peak
+            return float(pdf(np.asarray([start, stop])).min()) / abs(self.scale)
+        inset = SAME_LEVEL * (stop - start)  # rounding must not step off the end of the support
+        start, stop = start + inset, stop - inset
+        below, upto = self.shape.cdf([start, stop])
+        by_level = self.shape.ppf(np.linspace(below, upto, 1025))
+        grid = np.unique(np.concatenate([np.linspace(start, stop, 4097), np.clip(by_level, start, stop)]))
+        for _ in range(12):  # ever finer grids around the lowest point
+            lowest = int(np.argmin(pdf(grid)))
+            start, stop = grid[max(lowest - 1, 0)], grid[min(lowest + 1, grid.size - 1)]
+            least, grid = float(pdf(grid[lowest])), np.linspace(start, stop, 65)
+        return least / abs(self.scale)
+
+
+def _quantile_end(shape: Any, p: Array, side: Side) -> Array:  # noqa: ANN401 - as in `Located`
+    """Return one end of each quantile set, which is more than a point where the distribution function is flat."""
+    inside = np.asarray(shape.ppf(p))
+    if isinstance(shape, Shape):
+        return inside
+    end = shape.ppf(np.clip(p - SAME_LEVEL if side == "left" else p + SAME_LEVEL, 0.0, 1.0))
+    rounding = 1e-9 * float(np.ptp(shape.ppf([0.25, 0.75])))
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(end) & (np.abs(end - inside) > rounding), end, inside)
+
+
+@lru_cache(maxsize=64)
+def _standard_moments(shape: Any) -> tuple[float, float]:  # noqa: ANN401
+    """Return m2 and m4 of a law without atoms, by bisection to the last bit."""
+    m = Located(shape).median
+
+    def mass(low: float, high: float) -> float:
+        ends = shape.cdf(np.asarray([low, high]))
+        return float(ends[1] - ends[0])
+
+    def near(s: float) -> float:
+        inner = max(m2 - s, 0.0)
+        return mass(m + inner, m + m2 + s) + mass(m - m2 - s, m - inner)
+
+    quarter, three_quarters = shape.ppf(np.asarray([0.25, 0.75]))
+    m2 = _median_of(lambda r: mass(m - r, m + r), 2 * float(max(three_quarters - m, m - quarter)))
+    return m2, _median_of(near, m2)
+
+
+def _median_of(rise: Callable[[float], float], high: float) -> float:
+    """Return the midpoint of the set where a nondecreasing function passes 1/2."""
+    first = first_true(lambda r: rise(r) >= 0.5, 0.0, high)
+    last = first_true(lambda r: rise(r) > 0.5, first, high)
+    return first + (last - first) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,41 +292,27 @@ class Piecewise(Law):
     masses: Array  # the mass spread evenly between each knot and the next
 
     @cached_property
-    def _levels(self) -> tuple[Array, Array]:
-        steps = np.empty(2 * self.knots.size - 1)
-        steps[0::2], steps[1::2] = self.jumps, self.masses
-        heights = np.cumsum(steps)
-        heights /= heights[-1]
-        return np.concatenate([[0.0], heights[1::2]]), heights[0::2]  # F(x-), F(x) at the knots
+    def _levels(self) -> Array:
+        """F just below each knot and at it, knot after knot."""
+        steps = np.zeros(2 * self.knots.size)
+        steps[1::2], steps[2::2] = self.jumps, self.masses
+        levels = np.cumsum(steps)
+        return np.asarray(levels / levels[-1])
 
     @cached_property
     def _densities(self) -> Array:
-        left, right = self._levels
-        return (left[1:] - right[:-1]) / np.diff(self.knots)
+        return np.asarray((self._levels[2::2] - self._levels[1:-1:2]) / np.diff(self.knots))
 
     def _cdf(self, x: Array, side: Side) -> Array:
-        left, right = self._levels
-        place = np.searchsorted(self.knots, x, side="right") - 1
-        at = np.clip(place, 0, self.knots.size - 1)
-        into = np.append(self._densities, 0.0)[at] * (np.minimum(x, self.knots[-1]) - self.knots[at])
-        ceiling = np.append(left[1:], 1.0)[at]
-        found = np.where(place < 0, 0.0, np.minimum(right[at] + into, ceiling))
-        return found if side == "right" else np.where(self.knots[at] == x, left[at], found)
-
-    def _snap(self, p: Array) -> Array:
-        known = np.unique(np.concatenate(self._levels))
-        above = np.clip(np.searchsorted(known, p), 1, known.size - 1)
-        near = np.where(p - known[above - 1] < known[above] - p, known[above - 1], known[above])
-        return np.where(np.abs(p - near) <= SAME_LEVEL, near, p)
+        at = np.clip(np.searchsorted(self.knots, x), 0, self.knots.size - 1)
+        between = np.interp(x, np.repeat(self.knots, 2), self._levels, left=0.0, right=1.0)
+        return np.where(self.knots[at] == x, self._levels[2 * at + (side == "right")], between)
 
     def _ppf(self, p: Array, side: Side) -> Array:
-        left, right = self._levels
-        at = np.minimum(np.searchsorted(right, p, side=side), right.size - 1)
-        before = np.maximum(at - 1, 0)
-        rise = left[at] - right[before]  # of the piece that ends at this knot
-        share = np.where(rise > 0, (p - right[before]) / np.where(rise > 0, rise, 1.0), 1.0)
-        between = self.knots[before] + np.clip(share, 0.0, 1.0) * (self.knots[at] - self.knots[before])
-        return np.where(p >= left[at], self.knots[at], between)
+        slack, levels = SAME_LEVEL if side == "right" else -SAME_LEVEL, self._levels
+        at = np.clip(np.searchsorted(levels, p + slack, side) - (side == "right"), 0, levels.size - 1)
+        between = np.interp(p, levels, np.repeat(self.knots, 2))
+        return np.where(np.abs(levels[at] - p) <= SAME_LEVEL, self.knots[at // 2], between)
 
     def _pdf(self, x: Array) -> Array:  # from the right at a knot
         return np.concatenate([[0.0], self._densities, [0.0]])[np.searchsorted(self.knots, x, side="right")]
@@ -290,7 +327,7 @@ class Piecewise(Law):
 
     def _fold(self, center: float) -> "Piecewise":
         """Return the law of |Y - center|."""
-        left, right = self._levels
+        left, right = self._levels[0::2], self._levels[1::2]
         ends = np.stack([self.knots[:-1], self.knots[1:]]) - center
         solid = (self._densities > 0) & (ends[1] > ends[0])  # knots may meet by rounding
         ends, mass = ends[:, solid], (left[1:] - right[:-1])[solid]
@@ -306,16 +343,7 @@ class Piecewise(Law):
     @cached_property
     def _moments(self) -> tuple[float, float]:
         distance = self._fold(self.median)
-        m2 = distance.median
-        return m2, distance._fold(m2).median
-
-    @property
-    def m2(self) -> float:  # type: ignore[override]
-        return self._moments[0]
-
-    @property
-    def m4(self) -> float:  # type: ignore[override]
-        return self._moments[1]
+        return distance.median, distance._fold(distance.median).median
 
     def least_slope(self, low: float, high: float) -> float:
         if low >= high:
@@ -359,14 +387,10 @@ def piecewise(
     points = np.asarray(list(atoms), dtype=float).reshape(-1, 2)
     blocks = np.asarray(list(bars), dtype=float).reshape(-1, 3)
     masses = np.concatenate([points[:, 1], blocks[:, 2]])
-    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(blocks))):
-        msg = f"atoms and bars must be finite numbers, but got {points.tolist()} and {blocks.tolist()}"
-        raise InvalidArgument(msg)
-    if np.any(masses < 0) or not np.any(masses > 0):
-        raise InvalidArgument(f"masses must be >= 0 and not all 0, but got {masses.tolist()}")
-    if np.any(blocks[:, 0] >= blocks[:, 1]):
-        msg = f"a bar needs low < high, but got {blocks[blocks[:, 0] >= blocks[:, 1]][0].tolist()}"
-        raise InvalidArgument(msg)
+    is_finite = np.all(np.isfinite(points)) and np.all(np.isfinite(blocks))
+    require(is_finite, "atoms and bars", [points.tolist(), blocks.tolist()], "be finite numbers")
+    require(np.all(masses >= 0) and np.any(masses > 0), "masses", masses.tolist(), "be >= 0 and not all 0")
+    require(np.all(blocks[:, 0] < blocks[:, 1]), "bars", blocks.tolist(), "each have low < high")
     return _assemble(points[points[:, 1] > 0], blocks[blocks[:, 2] > 0])
 
 
@@ -378,7 +402,7 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(gaussian().m2, 10)
     0.6744897502
     """
-    return Located(shapes.standard("gaussian"), float(loc), check_positive("scale", scale))
+    return Located(Shape("gaussian"), float(loc), check_positive("scale", scale))
 
 
 def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -389,7 +413,7 @@ def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(cauchy().minimal_B(0.25, mad=True), 6)
     15.707963
     """
-    return Located(shapes.standard("cauchy"), float(loc), check_positive("scale", scale))
+    return Located(Shape("cauchy"), float(loc), check_positive("scale", scale))
 
 
 def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -400,7 +424,7 @@ def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(laplace().m2, 6)
     0.693147
     """
-    return Located(shapes.standard("laplace"), float(loc), check_positive("scale", scale))
+    return Located(Shape("laplace"), float(loc), check_positive("scale", scale))
 
 
 def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -411,7 +435,7 @@ def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(logistic().m2, 6)
     1.098612
     """
-    return Located(shapes.standard("logistic"), float(loc), check_positive("scale", scale))
+    return Located(Shape("logistic"), float(loc), check_positive("scale", scale))
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
@@ -422,7 +446,7 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     >>> lognormal(0.0, 1.0).m1
     Interval(low=1.0, high=1.0)
     """
-    return Located(shapes.lognormal(check_positive("sigma", sigma)), 0.0, math.exp(mu))
+    return Located(Shape("gaussian", check_positive("sigma", sigma)), 0.0, math.exp(mu))
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Law:
@@ -446,8 +470,8 @@ def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
     >>> smoothed_bernoulli(0.5).m1
     Interval(low=0.5, high=0.5)
     """
-    if not 0 <= p <= 1 or not 0 < weight <= 1:
-        raise InvalidArgument(f"p must be in [0, 1] and weight in (0, 1], but got p={p!r}, weight={weight!r}")
+    require(0 <= p <= 1, "p", p, "be in [0, 1]")
+    require(0 < weight <= 1, "weight", weight, "be in (0, 1]")
     return piecewise(atoms=[(0.0, (1 - weight) * (1 - p)), (1.0, (1 - weight) * p)], bars=[(0.0, 1.0, weight)])
 
 
@@ -459,9 +483,8 @@ def discrete(values: Sequence[float] | Array, weights: Sequence[float] | Array) 
     >>> discrete([0, 1, 2, 3], [1, 1, 1, 1]).m1
     Interval(low=1.0, high=2.0)
     """
-    if len(values) != len(weights):
-        msg = f"values and weights must have equal lengths, but got {len(values)} and {len(weights)}"
-        raise InvalidArgument(msg)
+    is_each = len(values) == len(weights)
+    require(is_each, "values and weights", (len(values), len(weights)), "have equal lengths")
     return piecewise(atoms=zip(values, weights, strict=True))
 
 
@@ -474,8 +497,8 @@ def empirical(values: Sequence[float] | Array) -> Law:
     Interval(low=2.0, high=2.0)
     """
     readings = np.asarray(values, dtype=float).ravel()
-    if readings.size == 0 or not np.all(np.isfinite(readings)):
-        raise InvalidArgument(f"values must be at least one finite number, but got {readings.tolist()[:5]}")
+    is_law = readings.size > 0 and np.all(np.isfinite(readings))
+    require(is_law, "values", readings[:5].tolist(), "be at least one finite number")
     knots, counts = np.unique(readings, return_counts=True)
     return Piecewise(knots, counts.astype(float), np.zeros(knots.size - 1))
 
@@ -497,14 +520,9 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     if isinstance(frozen, Law):
         return frozen
     if all(hasattr(frozen, name) for name in ("dist", "cdf", "ppf", "pdf", "rvs")):
-        return Located(Shape(frozen))
-    if all(hasattr(frozen, name) for name in ("dist", "pmf", "ppf", "support")):
-        return _tabulate(frozen)
-    msg = f"of() takes a frozen scipy.stats distribution such as stats.norm(0, 1), but got {frozen!r}"
-    raise InvalidArgument(msg)
-
-
-def _tabulate(frozen: Any) -> Law:  # noqa: ANN401
+        return Located(frozen)
+    is_discrete = all(hasattr(frozen, name) for name in ("dist", "pmf", "ppf", "support"))
+    require(is_discrete, "frozen", frozen, "be a frozen scipy.stats distribution", "such as stats.norm(0, 1)")
     low, high = (float(end) for end in frozen.support())
     listed = getattr(frozen.dist, "xk", None)
     if listed is not None:
@@ -517,8 +535,5 @@ def _tabulate(frozen: Any) -> Law:  # noqa: ANN401
         if values.size > high - low or weights.sum() >= 1 - SAME_LEVEL:
             return discrete(values, weights)
         width *= 2
-    msg = (
-        f"of() tabulates discrete laws with at most {MAX_ATOMS} atoms on each side of the median, but this "
-        f"one has mass {1 - weights.sum():.2g} beyond; truncate it yourself with discrete(values, weights)"
-    )
-    raise InvalidArgument(msg)
+    msg = f"of() takes discrete laws with at most {MAX_ATOMS} atoms on each side of the median; this one has more"
+    raise InvalidArgument(f"{msg}; truncate it yourself with discrete(values, weights)", "frozen", frozen)

@@ -5,7 +5,7 @@ know what a user declares, or also the shape of the laws.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,13 +16,14 @@ from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
-from truearm.families import Law, Located, Piecewise
-from truearm.families.shapes import SAME_LEVEL, Array, Shape, standard
+from truearm.families import SAME_LEVEL, Law, Located, Piecewise
+from truearm.families.shapes import Array, Shape
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
-from truearm.problem import Contamination, Tolerance, check_eps, check_reach
+from truearm.problem import Contamination, Tolerance, check_eps, check_reach, require
 
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
+_SYMMETRIC = (Shape("gaussian"), Shape("laplace"), Shape("logistic"))  # with a monotone likelihood ratio
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there
 
 
@@ -225,7 +226,7 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
 def _common_shape(instance: Instance) -> tuple[Shape, float]:
     kinds = {(law.shape, abs(law.scale)) if isinstance(law, Located) else (None, 0.0) for law in instance.arms}
     shape, scale = next(iter(kinds))
-    if len(kinds) != 1 or shape is None or shape not in _KNOWN or instance.quantile != 0.5:
+    if len(kinds) != 1 or shape not in _SYMMETRIC or instance.quantile != 0.5:
         msg = f"instance {instance.name!r} must rank one normal, Laplace or logistic law by its median"
         raise InvalidArgument(msg)
     return shape, scale
@@ -244,13 +245,14 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     shape
         A symmetric law with monotone likelihood ratio: "gaussian", "laplace" or "logistic".
     """
-    half, shape = distance / 2, standard(shape) if isinstance(shape, str) else shape
+    half, law = distance / 2, Shape(shape) if isinstance(shape, str) else shape
+    require(law in _SYMMETRIC, "shape", shape, "be 'gaussian', 'laplace' or 'logistic'")
 
     def below(z: float) -> float:  # the first law, centered at -half
-        return float(shape.cdf(np.asarray(z + half)))
+        return float(law.cdf(np.asarray(z + half)))
 
     def log_ratio(z: Array) -> Array:
-        return _log_density(shape, z - half) - _log_density(shape, z + half)
+        return law.logpdf(z - half) - law.logpdf(z + half)
 
     def mass(z: float) -> float:  # of the least favorable law clipped at z
         return (1 - eps) * (below(z) + below(-z) * math.exp(-float(log_ratio(np.asarray(z)))))
@@ -260,7 +262,7 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     clip = first_true(lambda z: mass(z) <= 1, 0.0, half + _FAR) if eps > 0 else half + _FAR
     edges = np.unique(np.clip([-clip, -half, 0.0, half, clip], -clip, clip))
     z, weight = _nodes(edges)
-    inner = -float(np.sum(weight * log_ratio(z) * np.exp(_log_density(shape, z + half))))
+    inner = -float(np.sum(weight * log_ratio(z) * law.pdf(z + half)))
     top = float(log_ratio(np.asarray(clip)))
     outer = -top * below(-clip) * math.expm1(-top)  # both clipped tails; the law is symmetric
     return (1 - eps) * (inner + outer)
@@ -274,19 +276,6 @@ def _nodes(edges: Array) -> tuple[Array, Array]:
     half = np.diff(edges) / 2
     middle = edges[:-1] + half
     return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * weight).ravel()
-
-
-def _log_density(shape: Shape, z: Array) -> Array:
-    if shape not in _KNOWN:
-        raise InvalidArgument(f"shape must be 'gaussian', 'laplace' or 'logistic', but got {shape!r}", "shape")
-    return _KNOWN[shape](z)
-
-
-_KNOWN: dict[Shape, Callable[[Array], Array]] = {
-    standard("gaussian"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
-    standard("laplace"): lambda z: -np.abs(z) - math.log(2),
-    standard("logistic"): lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
-}
 
 
 def minimax_pulls(
