@@ -251,11 +251,12 @@ def report() -> str:
     from truearm.claims.result import Result
     from truearm.report.numbers import unit_for
     from truearm.report.pages import page
+    from truearm.report.words import voice_for
 
     found = json.loads((DOCS / "images/race.json").read_text(encoding="utf-8"))
     result, metric = Result.from_dict(found), found["metric"]
     unit = unit_for(metric, result.arms, target=result.problem.target)
-    return page(result, found["readings"], unit=unit, metric=metric)
+    return page(result, found["readings"], voice=voice_for(result, metric, unit))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from truearm.cli.answer import Screen
 from truearm.cli.live import Board
 from truearm.cli.saved import Race
 from truearm.commands.terminal import bar
-from truearm.report.tables import Span, draw_spans, table
+from truearm.report.svg import Span
+from truearm.report.tables import draw_spans, table
 from truearm.study import Study
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")

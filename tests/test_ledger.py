@@ -320,7 +320,7 @@ def test_the_ledger_verb_shows_gates_and_what_is_guaranteed(tmp_path):
     page = tmp_path / "loop.html"
     assert truearm("ledger", path, "--export-html", page).stdout == ""
     drawn = page.read_text(encoding="utf-8")
-    assert drawn.count('class="gate" d="M') == 2  # one gate, and the legend
+    assert drawn.count('<span class="state">accepted</span>') == 1
     assert "4 gates: 1 accepted" in drawn
     either = ledger_with_gates(tmp_path / "any.db", error_rate="any")
     assert "any accepted candidate is not better than its base is at most 5%" in " ".join(

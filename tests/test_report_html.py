@@ -13,11 +13,12 @@ from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.problem import Handicap, Problem, Tolerance
+from truearm.problem import Adversary, Handicap, Problem, Tolerance
 from truearm.report.numbers import TIMES, number
 from truearm.report.pages import page, result_in
 from truearm.report.tables import arm_rows
-from truearm.report.words import PLAIN
+from truearm.report.slider import Slider
+from truearm.report.words import PLAIN, voice_for
 
 STEADY = np.arange(1000) * 0.618 % 1
 VOID = {"meta", "link", "input", "br"}
@@ -161,13 +162,13 @@ def test_every_kind_of_problem_makes_a_page(problem):
 
 def test_the_slider_begins_at_the_declared_eps_with_what_the_markup_says(study, written):
     view = embedded(written, "picture")
-    at = view["eps"].index(0.05)
-    world = view["adversaries"]["oblivious"]
+    at = view["percent"].index("5%")
+    frame = view["frames"]["oblivious"][at]
     assert f'value="{at}"' in written
-    assert world["sentences"][world["sentence"][at]]["text"] in text_of(written)
-    for arm, (words, *_) in zip(study.problem.arms, view["intervals"]["oblivious"][at], strict=True):
+    assert frame["sentence"] in text_of(written)
+    for arm, (_, where, state, *_) in zip(study.problem.arms, frame["rows"], strict=True):
         assert f'<span class="name">{arm}</span>' in written
-        assert f'<span class="where">{words}</span>' in written
+        assert f'<span class="where">{where}</span><span class="state">{state}</span>' in written
 
 
 def test_a_million_readings_stay_a_small_file():
@@ -208,7 +209,7 @@ def test_a_page_of_an_analysis_has_its_notes_and_its_table(data):
 
 def test_a_page_has_all_pairs_if_they_were_asked_for(data):
     asked, found = page(analyze(data, pairs=True), data), page(analyze(data), data)
-    rows = [row for row in cells(asked, "analysis") if len(row) == 8]
+    rows = [row for row in cells(asked, "pairs")]
     assert len(rows) == 1 + 6
     assert rows[1][:2] == ["A", "C"]
     assert rows[1][-1] == "yes"
@@ -247,7 +248,7 @@ def test_readings_are_shown_in_the_unit_that_was_asked_for():
     """The result for machines stays in the unit of the readings, and so does its digest."""
     tapes = {"A": [2.2e-6 + i * 1e-8 for i in range(60)], "B": [4.4e-6 + i * 1e-8 for i in range(60)]}
     found = analyze(tapes, goal="min", tolerance=1.5e-6)
-    written = page(found, tapes, unit=TIMES[0], metric="wall")
+    written = page(found, tapes, voice=voice_for(found, "wall", TIMES[0]))
     assert result_in(written).arms[0].observed == found.arms[0].observed
     text = " ".join(Outline(written).text)
     assert "median [us]" in text
@@ -280,11 +281,13 @@ def test_one_page_tells_one_story_about_ties():
     assert "<h1>A is best, B may tie</h1>" in written
     assert "A is the best arm. B may tie with A. Excluded: C." in written
     rows = re.findall(
-        r'<li class="row ?([^"]*)" data-arm="\d">.*?<span class="state">(.*?)</span>', written, re.DOTALL
+        r'<li class="row ([^"]*)"><span class="name">.</span>.*?<span class="state">(.*?)</span>',
+        written,
+        re.DOTALL,
     )
     assert [("excluded" in kind, state.split(" up ")[0]) for kind, state in rows] == [
         (False, "the best arm"),
-        (False, "not better"),
+        (False, "may tie"),
         (True, "excluded"),
     ]
     assert [row[-1] for row in cells(written, "arms")[1:]] == ["best", "may tie", "excluded by A"]
@@ -293,11 +296,10 @@ def test_one_page_tells_one_story_about_ties():
 @pytest.mark.parametrize("adversary", ["oblivious", "prescient", "malicious"])
 def test_the_slider_excludes_what_an_analysis_at_that_contamination_excludes(data, adversary):
     found = analyze(data)
-    world = embedded(page(found, data), "picture")["adversaries"][adversary]
-    points = dict(zip(found.problem.arms, world["points"], strict=True))
-    assert min(p for p in points.values() if p is not None) == getattr(found.breakdown, adversary)
+    points = Slider(found, data, PLAIN).points[Adversary(adversary)]
+    assert min(points.values()) == getattr(found.breakdown, adversary)
     for arm, point in points.items():
-        if point is not None and 0.001 < point < 0.48 and arm == "B":
+        if 0.001 < point < 0.48 and arm == "B":
             below, above = (
                 analyze(data, contamination=Contamination(point + d, adversary)) for d in (-1e-3, 1e-3)
             )

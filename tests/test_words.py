@@ -274,11 +274,7 @@ def test_a_factor_that_is_hardly_certain_to_be_above_1_is_not_shown():
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(min_value=0, max_value=1e300))
 def test_ends_of_intervals_are_rounded_outward(low, width):
     high = low + width
-    said = (
-        end.replace(",", "").replace("minus infinity", "-inf").replace("infinity", "inf")
-        for end in ends(low, high)
-    )
-    first, last = map(float, said)
+    first, last = (float(end.replace(",", "")) for end in ends(low, high))
     assert first <= low
     assert last >= high
 
@@ -291,7 +287,7 @@ def test_breakdown_points_are_rounded_down(share):
 
 def test_numbers_are_short_and_quantiles_have_their_ordinals():
     shown = [number(x) for x in (0.0, -12.3456, 1e6, 0.1, math.nan, 123456.0)]
-    assert shown == ["0", "-12.35", "1,000,000", "0.1", "unknown", "123,456"]
+    assert shown == ["0", "-12.35", "1,000,000", "0.1", "-", "123,456"]
     ordinals = [quantile_name(q).split()[0] for q in (0.5, 0.22, 0.13, 0.03, 0.999)]
     assert ordinals == ["median", "22nd", "13th", "3rd", "99.9th"]
 

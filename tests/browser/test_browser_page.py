@@ -1,6 +1,7 @@
 import pytest
 
-from truearm.report.pages import parts
+from truearm.report.slider import Slider
+from truearm.report.words import PLAIN
 
 SECTIONS = ["candidates", "arms", "quality", "readings", "assumptions", "certificate"]
 
@@ -39,7 +40,7 @@ ALL_STATES = """() => {
     for (let i = 0; i <= Number(slider.max); i += 1) {
       slider.value = i;
       slider.dispatchEvent(new Event("input", {bubbles: true}));
-      const rows = [...document.querySelectorAll("#intervals .row[data-arm]:not(.excluded) .name")];
+      const rows = [...document.querySelectorAll("#intervals .row:not(.excluded):not(.axis) .name")];
       found[radio.value].push(rows.map((name) => name.textContent));
     }
   }
@@ -71,19 +72,18 @@ def open_page(browser):
 @pytest.fixture(scope="module")
 def candidates(study):
     """Return per adversary the arms that could be best at every position of the slider."""
-    arms, view = study.problem.arms, parts(study.result, study.readings).picture
-
-    def at(eps, points):
-        return [arm for arm, point in zip(arms, points, strict=True) if point is None or eps > point]
-
+    slider = Slider(study.result, study.readings, PLAIN)
     return {
-        adversary: [at(eps, world["points"]) for eps in view["eps"]]
-        for adversary, world in view["adversaries"].items()
+        adversary.value: [
+            [arm for arm in study.problem.arms if points.get(arm) is None or eps > points[arm]]
+            for eps in slider.eps
+        ]
+        for adversary, points in slider.points.items()
     }
 
 
 def shown(page):
-    return page.locator("#intervals .row[data-arm]:not(.excluded) .name").all_text_contents()
+    return page.locator("#intervals .row:not(.excluded):not(.axis) .name").all_text_contents()
 
 
 def position(page):
@@ -137,7 +137,7 @@ def test_the_standing_is_read_out_when_it_changes(open_page, written, candidates
 
 def test_intervals_grow_with_the_contamination_and_focus_is_visible(open_page, written):
     page = open_page(written)
-    bar = page.locator("#intervals .row[data-arm='0'] .sampling")
+    bar = page.locator("#intervals .row:first-child .sampling")
     widths = []
     for key in ("Home", "PageUp", "PageUp", "PageUp"):
         page.locator("#eps").press(key)

@@ -15,7 +15,7 @@ from truearm.cli.options import FORM, QUESTION, declare
 from truearm.data.columns import looks_like_time
 from truearm.report.export import json_text
 from truearm.report.numbers import count, name_of
-from truearm.report.words import analysis_voice
+from truearm.report.words import default_voice
 
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)} {QUESTION} score-range
@@ -70,7 +70,7 @@ def analyze_command(
     # defaults depend on what is compared, and an export of a race brings its own
     chosen = {k: v for k, v in chosen.items() if ctx.get_parameter_source(k) is not ParameterSource.DEFAULT}
     found = analyze(list(files), **chosen)
-    voice = analysis_voice(found)._replace(options=True)
+    voice = default_voice(found)._replace(options=True)
     advice = list(_advice(found, None if "goal" in chosen else chosen.get("value")))
 
     def text(screen: Screen) -> str:

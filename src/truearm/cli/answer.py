@@ -23,6 +23,7 @@ from truearm.claims.result import Analysis, Ratio, Result
 from truearm.cli.edge import ERROR, export, write
 from truearm.errors import printable
 from truearm.report import tables, words
+from truearm.report.svg import Span
 
 GOOD, FAILED, _, UNDECIDED, DOUBTFUL = range(5)
 _TITLES = {FAILED: "A gate failed", UNDECIDED: "Not decided", DOUBTFUL: "Doubtful"}
@@ -77,7 +78,7 @@ class Screen(NamedTuple):
         """Return rows as a table, which fits on a terminal; `words`: the last column is not of numbers."""
         return tables.table(rows, self.width if self.terminal else None, words=words) if rows else ""
 
-    def arm_table(self, rows: tables.Rows, chart: Sequence[tables.Span], *, mark: float | None) -> str:
+    def arm_table(self, rows: tables.Rows, chart: Sequence[Span], *, mark: float | None) -> str:
         """Return the table of arms, colored by standing, with intervals drawn where there is room."""
         lines = self.table(rows, words=len(rows) > 2).split("\n")  # one arm alone has no standing
         if not self.terminal:
@@ -166,9 +167,7 @@ def lay_out(
     chart = () if analyzed else tables.spans(result, ratios, voice.unit)
     rows = tables.arm_rows(result, voice, ratios, censored=censored)
     rest = [screen.arm_table(rows, chart, mark=1.0 if result.problem.rounds else None)]
-    more = [tables.control_rows(result)]
-    more += [tables.tier_rows(result), tables.contest_rows(result)] if isinstance(result, Analysis) else []
-    rest += map(screen.table, more)
+    rest += map(screen.table, (tables.control_rows(result), tables.tier_rows(result), tables.contest_rows(result)))
     if verbose:
         rest.append(screen.table(statistics or [], words=False))
         rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result)))
@@ -177,11 +176,11 @@ def lay_out(
     return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
 
 
-def html_page(result: Result, voice: words.Voice, metric: str | None = None, gate: Gate | None = None) -> str:
+def html_page(result: Result, voice: words.Voice, gate: Gate | None = None) -> str:
     """Return the report as a page."""
     from truearm.report.pages import page  # a race that writes no page starts without it
 
-    return page(result, result.readings, unit=voice.unit, metric=metric, gate=gate)
+    return page(result, result.readings, voice=voice, gate=gate)
 
 
 def exit_code(

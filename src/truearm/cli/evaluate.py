@@ -75,7 +75,7 @@ def evaluate_command(
     scorers = _scorers(arm, chosen.pop("timeout"))
     with interruptible():
         result = evaluate(scorers, _read_items(items), progress=not quiet, **chosen)
-    voice = words.analysis_voice(result)._replace(options=True)
+    voice = words.default_voice(result)._replace(options=True)
     forms = {
         "json": lambda: json_text(document(result, result.readings or {})),
         "html": lambda: html_page(result, voice),

@@ -19,7 +19,7 @@ from truearm.commands.measure import runs_of
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
 from truearm.report import words
-from truearm.report.numbers import ON_TERMINALS, Unit, column_name, count, name_of, number, plural, unit_for
+from truearm.report.numbers import Unit, column_name, count, name_of, number, plural, unit_for
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Board:
             place = _place(standing, arm.name, baseline)
             evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
             late = arm.observed == self._censored
-            seen = "time-out" if late else number(arm.observed / unit.size, signs=ON_TERMINALS)
+            seen = "time-out" if late else number(arm.observed / unit.size)
             cells = [count(arm.n), seen if arm.n else "", *([] if alone else [place, evidence])]
             style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
             table.add_row(Text(name_of(arm.name)), *cells, style=style)

@@ -91,7 +91,7 @@ class Outcome:
             "json": make_document,
             "csv": lambda: csv_text(result, times),
             "markdown": lambda: tables.markdown(rows, said),
-            "html": lambda: html_page(result, voice, metric, gate),
+            "html": lambda: html_page(result, voice, gate),
         }
         code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
         if self.decision is not None:

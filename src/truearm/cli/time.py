@@ -79,7 +79,7 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
     text = partial(lay_out, result, voice, ratios=ratios(result), verbose=chosen["verbose"], notes=notes)
     forms = {
         "json": lambda: json_text(document(result, result.readings or {}, metric="wall", machine=machine())),
-        "html": lambda: html_page(result, voice, "wall"),
+        "html": lambda: html_page(result, voice),
     }
     answer = Answer(text, exit_code(result), forms)
     ctx.exit(show(answer, json=chosen["json"], exports={"html": chosen["export_html"]}))

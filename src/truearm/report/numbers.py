@@ -14,19 +14,6 @@ _EXACT_DIGITS = 12  # of an argument: a tolerance is shown as it was passed
 _SHOWN_ABOVE_1 = 1e-6  # factors nearer to 1 than this are shown as 1
 
 
-class Signs(NamedTuple):
-    """What stands for numbers that have no digits."""
-
-    low: str
-    high: str
-    none: str
-
-
-IN_WORDS = Signs("minus infinity", "infinity", "unknown")
-ON_PAGES = Signs("−∞", "∞", "–")
-ON_TERMINALS = Signs("-inf", "inf", "-")
-
-
 class Unit(NamedTuple):
     """What readings are shown in: its sign, its name, and its size in the unit of the readings."""
 
@@ -76,14 +63,10 @@ def plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-def number(
-    x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN, *, signs: Signs = IN_WORDS
-) -> str:
-    """Return a number with four significant digits, or as many as the quantum asks for."""
-    if math.isnan(x):
-        return signs.none
-    if math.isinf(x):
-        return signs.high if x > 0 else signs.low
+def number(x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a number with four significant digits, or as many as the quantum asks for; "-" if there is none."""
+    if not math.isfinite(x):
+        return "-" if math.isnan(x) else str(x)
     exact = Decimal(repr(float(x) + 0.0))  # no minus zero
     if x and not 1e-6 <= abs(x) < 1e12:
         return f"{float(exact.quantize(_last_digit(exact, 4), rounding)):.4g}"
@@ -150,16 +133,14 @@ def _limit(problem: Problem) -> float:
     return (problem.at_least if problem.at_most is None else problem.at_most) or 0.0
 
 
-def value(x: float, problem: Problem, signs: Signs = IN_WORDS, unit: Unit = PLAIN_UNIT) -> str:
+def value(x: float, problem: Problem, unit: Unit = PLAIN_UNIT) -> str:
     """Return an observed value of what arms are compared by, without its unit; a share in percent."""
     if problem.target == "share" and not math.isnan(x):
         return percent(x)
-    return number(x / unit.size, signs=signs)
+    return number(x / unit.size)
 
 
-def ends(
-    low: float, high: float, problem: Problem | None = None, signs: Signs = IN_WORDS, unit: Unit = PLAIN_UNIT
-) -> tuple[str, str]:
+def ends(low: float, high: float, problem: Problem | None = None, unit: Unit = PLAIN_UNIT) -> tuple[str, str]:
     """Return both ends of an interval, rounded outward: of what a problem compares, or of readings."""
     if problem is not None and problem.target == "share" and not math.isinf(high - low):
         first, last = ends(100 * low, 100 * high)
@@ -167,16 +148,14 @@ def ends(
     low, high = low / unit.size, high / unit.size
     width = high - low
     quantum = width / 10 if 0 < width < math.inf else None  # two digits of the width
-    return number(low, quantum, ROUND_FLOOR, signs=signs), number(high, quantum, ROUND_CEILING, signs=signs)
+    return number(low, quantum, ROUND_FLOOR), number(high, quantum, ROUND_CEILING)
 
 
-def interval(
-    low: float, high: float, problem: Problem | None = None, signs: Signs = ON_PAGES, unit: Unit = PLAIN_UNIT
-) -> str:
+def interval(low: float, high: float, problem: Problem | None = None, unit: Unit = PLAIN_UNIT) -> str:
     """Return an interval for a table."""
     if math.isinf(low) and math.isinf(high):
-        return signs.none
-    return "contradictory" if low > high else " to ".join(ends(low, high, problem, signs, unit))
+        return "-"
+    return "contradictory" if low > high else " to ".join(ends(low, high, problem, unit))
 
 
 def span(between: Interval, unit: Unit = PLAIN_UNIT) -> str:
@@ -224,9 +203,9 @@ def distance(x: float, problem: Problem, unit: Unit = PLAIN_UNIT) -> str:
     return unit.attach(number(x / unit.size, x / unit.size / 10, ROUND_CEILING))
 
 
-def factor(x: float, rounding: str = ROUND_HALF_EVEN, *, signs: Signs = IN_WORDS) -> str:
+def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Return a factor with three digits, or as many as tell it from 1."""
-    return number(x, factor_step(x) if math.isfinite(x) else None, rounding, signs=signs)
+    return number(x, factor_step(x) if math.isfinite(x) else None, rounding)
 
 
 def factor_step(x: float) -> float:

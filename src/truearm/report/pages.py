@@ -22,55 +22,23 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.certificate import Bound, Tapes
+from truearm.claims.certificate import Tapes
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Account, Gate
-from truearm.claims.result import Analysis, Ratio, Result
+from truearm.claims.result import Analysis, Result
 from truearm.claims.suite import Runs, SuiteResult
 from truearm.errors import InvalidArgument
-from truearm.problem import Adversary, Interval
-from truearm.report import svg, words
+from truearm.problem import Interval
+from truearm.report import svg, tables, words
 from truearm.report.export import ledger_document, suite_document
-from truearm.report.numbers import (
-    ON_PAGES,
-    PLAIN_UNIT,
-    Unit,
-    amount,
-    count,
-    name_of,
-    names,
-    number,
-    percent,
-    plural,
-)
+from truearm.report.numbers import amount, count, name_of, names, number, percent, plural
 from truearm.report.slider import Slider
-from truearm.report.tables import (
-    Rows,
-    Span,
-    apart_cell,
-    arm_rows,
-    control_rows,
-    display_order,
-    ledger_rows,
-    point_cell,
-    spans,
-    suite_order,
-    suite_rows,
-    tier_rows,
-)
+from truearm.report.svg import Span
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _MAX_ROWS = 200  # of a table or a chart: the machine-readable part has all
 _MAX_DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
 _MAX_MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
-_SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve
-_RULES = {
-    "pooled": "one portfolio of bets against each arm, for adversaries blind to the future",
-    "causal": "pairs of arms, for adversaries blind to the future",
-    "clairvoyant": "pairs of arms, for adversaries that see the future",
-    "dependent": "pairs of arms that may move together",
-    "paired": "wins side by side, round by round",
-}
 
 
 class Parts(NamedTuple):
@@ -110,8 +78,6 @@ def parts(
     readings: Tapes | None,
     *,
     title: str | None = None,
-    unit: Unit = PLAIN_UNIT,
-    metric: str | None = None,
     certificate: bool = True,
     voice: words.Voice | None = None,
     gate: Gate | None = None,
@@ -125,33 +91,33 @@ def parts(
         told. Without readings, as after an analysis of counts, there is no slider.
     title
         Heading of the page; the answer in a few words by default.
-    metric
-        What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
+    voice
+        How to speak of it; by default as of what it is a result of.
     gate
         The verdict of a gate, which is then the answer.
     """
-    unit = PLAIN_UNIT if result.problem.target == "share" else unit
-    voice = voice or (words.voice_for(result, metric, unit) if metric else words.PLAIN._replace(unit=unit))
+    voice = words.default_voice(result) if voice is None else voice
+    answer = words.headline(result, voice, gate) if title is None else title
+    said = words.lines(result, alarms=False, voice=voice, gate=gate)
     slider = None if readings is None else Slider(result, readings, voice)
     found = ratios(result, readings=readings) if result.problem.rounds else ()
-    arms = arm_rows(result, voice, found)
+    arms = tables.arm_rows(result, voice, found)
     sections = _render(
         "result.html",
         result=result,
         voice=voice,
         alarms=[(a.kind, words.alarm(a, result.problem, voice)) for a in (*result.doubts, *result.alarms)],
-        control=control_rows(result)[: _MAX_ROWS + 1],
-        compare=slider and _ratio_chart(result, found, arms),
+        control=tables.control_rows(result)[: _MAX_ROWS + 1],
+        compare=_ratio_chart(result, tables.spans(result, found), arms) if found and slider else None,
         candidates=slider and slider.section(),
         arms=arms,
-        pairs=_pairs(result) if isinstance(result, Analysis) else None,
-        tiers=_tiers(result) if isinstance(result, Analysis) else None,
-        quality=_quality(result, voice),
+        notes=[note for note in getattr(result, "notes", ()) if not any(note in line for line in said)],
+        pairs=tables.contest_rows(result)[: _MAX_ROWS + 1],
+        tiers=tables.tier_rows(result)[: _MAX_ROWS + 1],
+        quality=words.quality(result, voice),
         readings=None if readings is None else _strips(result, readings, voice),
         certificate=_certificate(result, voice) if certificate else None,
     )
-    answer = words.headline(result, voice, gate) if title is None else title
-    said = words.lines(result, alarms=False, voice=voice if metric or voice.ended else None, gate=gate)
     summary = "\n".join(said[gate is not None and title is None :])
     return Parts(answer, summary, sections, {} if slider is None else slider.script_data())
 
@@ -197,53 +163,35 @@ def result_in(text: str) -> Result:
 
 def fragment(result: Result) -> str:
     """Return a self-contained HTML fragment for notebooks, without scripts."""
-    found = ratios(result)
-    titles, *rows = arm_rows(result, words.PLAIN, found)
-    shown = dict(zip(result.problem.arms, spans(result, found), strict=True))
-    window = svg.window_of([x for one in shown.values() for x in one])
-
-    def row(cells: Sequence[str], name: str) -> dict[str, Any]:
-        kind = words.standing(result, name).partition(" ")[0]
-        return {"name": name, "cells": cells, "kind": kind, "bar": _span_bar(shown[name], window)}
-
+    voice, found = words.default_voice(result), ratios(result)
+    rows, drawn = tables.arm_rows(result, voice, found), tables.spans(result, found)
+    window = svg.window_of([x for span in drawn for x in span])
     return _render(
         "fragment.html",
         lines=words.lines(result, alarms=False),
-        alarms=[words.alarm(a, result.problem) for a in (*result.doubts, *result.alarms)],
-        titles=titles,
-        rows=[row(cells, name) for cells, name in zip(rows, display_order(result), strict=True)],
+        alarms=[words.alarm(a, result.problem, voice) for a in (*result.doubts, *result.alarms)],
+        titles=rows[0],
+        rows=[
+            (cells, svg.row(cells[0], span, window, "", words.standing(result, name)))
+            for name, cells, span in zip(tables.display_order(result), rows[1:], drawn, strict=True)
+        ],
         assumptions=result.assumptions,
     )
-
-
-def _span_bar(one: Span, window: Interval, shade: tuple[float, float] | None = None) -> svg.Bar | None:
-    """Return the picture of an interval; nothing without an observed value."""
-    if math.isnan(one.observed) or one.low > one.high:
-        return None
-    return svg.bar((svg.at(one.low, window), svg.at(one.high, window)), svg.at(one.observed, window), shade=shade)
 
 
 # Sections
 
 
-def _ratio_chart(result: Result, found: Sequence[Ratio], rows: Rows) -> dict[str, Any] | None:
+def _ratio_chart(result: Result, drawn: Sequence[Span], rows: tables.Rows) -> dict[str, Any] | None:
     """Return the ratios in rounds, in the order of the table, whose last columns are ratio and standing."""
-    if result.leader is None or len(result.arms) == 1:
+    if len(result.arms) == 1 or all(math.isnan(span.observed) for span in drawn):
         return None
-    by_arm = zip(result.problem.arms, spans(result, found), strict=True)
-    shown = {arm: one._replace(low=max(one.low, 0.0)) for arm, one in by_arm}
-    if not found or all(math.isnan(one.observed) for one in shown.values()):
-        return None
-    window = _ratio_window(list(shown.values()))
-    equal = svg.at(1.0, window)
-
-    def row(arm: str, where: str, state: str) -> dict[str, Any]:
-        one, kinds = shown[arm], [state.partition(" ")[0]]
-        kinds += ["open-low"] * (one.low < window.low) + ["open-high"] * (one.high > window.high)
-        drawn = _span_bar(one, window, (equal, equal))
-        return _chart_row(arm, drawn, where, state, " ".join(kinds))
-
-    chart = [row(arm, *cells[-2:]) for arm, cells in zip(display_order(result), rows[1:], strict=True)]
+    shown = [span._replace(low=max(span.low, 0.0)) for span in drawn]
+    window = _ratio_window(shown)
+    chart = [
+        svg.row(name, span, window, *cells[-2:], shade=(1.0, 1.0))
+        for name, span, cells in zip(tables.display_order(result), shown, rows[1:], strict=True)
+    ]
     return {"rows": chart, "ticks": svg.ticks(window, sign="x")}
 
 
@@ -256,76 +204,26 @@ def _ratio_window(shown: Sequence[Span]) -> Interval:
     return Interval(max(0.9 * low, low - room), high + room)
 
 
-def _chart_row(name: str, drawn: svg.Bar | None, where: str, state: str, kind: str = "") -> dict[str, Any]:
-    said = name_of(name)
-    return {"name": said, "bar": drawn, "label": said, "where": where, "state": state, "kind": kind, "place": None}
-
-
-def _pairs(found: Analysis) -> dict[str, Any]:
-    contests = [contest for contest in found.contests if contest.breakdown is not None]
-    rows = [
-        (
-            name_of(c.better),
-            name_of(c.worse),
-            _evidence_factor(c.log_evidence),
-            f"{c.p_value:.3g}",
-            *(point_cell(p) for p in c.breakdown or ()),
-            "yes" if c.excluded else "no",
-        )
-        for c in sorted(contests, key=lambda contest: -contest.log_evidence)[:_MAX_ROWS]
-    ]
-    titles = (
-        "arm",
-        "is better than",
-        "evidence",
-        "p-value",
-        *(f"up to ({a.value})" for a in Adversary),
-        "excluded",
-    )
-    return {"rows": [titles, *rows] if rows else [], "all": len(contests)}
-
-
-def _tiers(found: Analysis) -> dict[str, Any] | None:
-    if found.tiers is None:
-        return None
-    said = words.tiers(found.tiers, found.problem.error)
-    return {"words": said, "rows": tier_rows(found)[: _MAX_ROWS + 1]}
-
-
-def _quality(result: Result, voice: words.Voice) -> Rows:
-    side = "at least" if result.problem.goal == "max" else "at most"
-    found = {point.share: point.x for point in result.quality}
-    rows = [(percent(share), f"{side} {voice.measure(found[share])}") for share in _SHARES if share in found]
-    return [("at least this share of true readings", "is"), *rows] if rows and result.leader is not None else []
-
-
 def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, Any] | None:
     """Return a few hundred readings of each arm, which show all of them."""
     if not result.total:
         return None
-    strips = {arm: svg.Strip.of(readings.get(arm, ())) for arm in result.problem.arms}
-    window = svg.window_of([end for strip in strips.values() for end in strip.view])
-    most = max(20, min(_MAX_DRAWN, _MAX_MARKS // len(strips)))
-    rows = [
-        {"arm": arm, "paths": svg.strip_paths(strip, window, most), "about": _about(strip, window, voice)}
-        for arm, strip in strips.items()
-    ]
+    tapes = {arm: np.array(readings.get(arm, ()), dtype=np.float64) for arm in result.problem.arms}
+    window = svg.window_of([end for tape in tapes.values() for end in svg.view_of(tape)])
+    most = max(20, min(_MAX_DRAWN, _MAX_MARKS // len(tapes)))
+
+    def about(tape: svg.Floats) -> str:
+        off = int(np.count_nonzero((tape < window.low) | (tape > window.high)))
+        lost = int(np.isnan(tape).sum())
+        said = (f"{count(off)} off the chart" * bool(off), f"{count(lost)} without a value" * bool(lost))
+        return "; ".join(filter(None, (plural(tape.size, voice.reading), *said)))
+
     wide = 1 - 2 * svg.MARGIN / svg.WIDTH
     ticks = [t._replace(place=(1 - wide) / 2 + wide * t.place) for t in svg.ticks(window, voice.unit.size)]
+    rows = [
+        {"arm": arm, "path": svg.strip(tape, window, most), "about": about(tape)} for arm, tape in tapes.items()
+    ]
     return {"rows": rows, "ticks": ticks, "margin": svg.MARGIN}
-
-
-def _about(strip: svg.Strip, window: Interval, voice: words.Voice) -> str:
-    n, far, off = strip.values.size, int(strip.far.sum()), strip.off_chart(window)
-    missing = int(np.isnan(strip.values).sum()) - strip.pending
-    told = (
-        plural(n, voice.reading),
-        f"{count(far)} far ({percent(far / max(1, n), digits=2)})" * bool(far),
-        f"{count(off)} off the chart" * bool(off),
-        f"{count(missing)} missing" * bool(missing),
-        f"{count(strip.pending)} pending" * bool(strip.pending),
-    )
-    return "; ".join(filter(None, told))
 
 
 def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
@@ -334,8 +232,7 @@ def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
         "status": result.status.value,
         "digest of the readings": certificate.digest,
         "design": "sizes fixed in advance" if result.design == "fixed" else "sequential: valid at any time",
-        "rule": _RULES.get(certificate.rule or "", certificate.rule) or "confidence bounds",
-        "threshold": "none" if needed is None else f"{_evidence_factor(needed)} (logarithm {number(needed)})",
+        "threshold": "none" if needed is None else words.evidence(needed),
         "error probability": percent(result.problem.error, ROUND_CEILING),
     }
     claims = [
@@ -344,25 +241,22 @@ def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
             name_of(claim.leader),
             "not better by more than the tolerance" if claim.tolerant else "not the best",
             count(result.total if claim.counts is None else sum(claim.counts)),
-            f"{_evidence_factor(claim.log_evidence)} (logarithm {number(claim.log_evidence, None, ROUND_FLOOR)})",
+            words.evidence(claim.log_evidence),
         )
         for claim in certificate.claims
     ]
-    exclusions = [(name_of(e.arm), _bound(e.upper), _bound(e.lower)) for e in certificate.exclusions]
+    claims += [
+        (
+            name_of(one.arm),
+            name_of(one.lower.arm),
+            "not the best",
+            count(one.upper.n + one.lower.n),
+            f"{number(one.upper.value, None, ROUND_CEILING)} < {number(one.lower.value, None, ROUND_FLOOR)}",
+        )
+        for one in certificate.exclusions
+    ]
     heading = ("arm", "leader", "claim", f"after {voice.reading}s of all arms", "evidence")
-    bounds = ("excluded arm", "its upper bound", "is below a lower bound")
-    tables = [[heading, *claims]] * bool(claims) + [[bounds, *exclusions]] * bool(exclusions)
-    return {"facts": facts, "tables": tables}
-
-
-def _bound(bound: Bound) -> str:
-    return f"{number(bound.value, signs=ON_PAGES)} ({name_of(bound.arm)}, {count(bound.n)} readings)"
-
-
-def _evidence_factor(log_evidence: float) -> str:
-    """Return evidence as a factor, by its power of ten when it is large."""
-    tens = log_evidence / math.log(10)
-    return number(math.exp(log_evidence)) if abs(tens) < 4 else svg.power(math.floor(tens))
+    return {"facts": facts, "claims": [heading, *claims] if claims else []}
 
 
 # Suites and ledgers
@@ -374,7 +268,7 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
         "suite.html",
         doubtful=[one.metric for one in result.named("doubtful")],
         compare=_suite_chart(result),
-        rows=suite_rows(result),
+        rows=tables.suite_rows(result),
         reference=name_of(result.suite.reference),
         error=result.suite.problem.error,
     )
@@ -383,17 +277,24 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
 
 
 def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
-    shown = [one for one in suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf]
-    drawn = {one: Span(one.low, one.observed, one.high) for one in shown[:_MAX_ROWS]}
+    shown = [one for one in tables.suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf]
+    drawn = [Span(one.low, one.observed, one.high) for one in shown[:_MAX_ROWS]]
     if not drawn:
         return None
-    window, tolerance = _ratio_window(list(drawn.values())), result.suite.problem.tolerance
+    window, tolerance = _ratio_window(drawn), result.suite.problem.tolerance
     much = tolerance.amount if tolerance.relative else 0.0
-    rows = []
-    for one, ends in drawn.items():
-        low, high = (1.0, 1 + much) if one.goal == "min" else (1 / (1 + much), 1.0)
-        bar = _span_bar(ends, window, (svg.at(low, window), svg.at(high, window)))
-        rows.append(_chart_row(words.metric_name(result, one), bar, apart_cell(one), one.standing))
+    tolerated = {"min": (1.0, 1 + much), "max": (1 / (1 + much), 1.0)}
+    rows = [
+        svg.row(
+            words.metric_name(result, one),
+            span,
+            window,
+            tables.apart_cell(one),
+            one.standing,
+            shade=tolerated[one.goal],
+        )
+        for one, span in zip(shown, drawn, strict=False)
+    ]
     return {
         "rows": rows,
         "ticks": svg.ticks(window, sign="x"),
@@ -409,10 +310,25 @@ def save_suite(result: SuiteResult, path: "str | PathLike[str]") -> None:
 
 
 def ledger_page(account: Account, name: str) -> str:
-    """Return a ledger as one self-contained page: levels and evidence over gates, drawn and in a table."""
-    closed = [None if gate.verdict == "open" else gate.log_evidence for gate in account.gates]
-    graph = svg.gates([gate.log_bar for gate in account.gates], closed) if closed else None
-    sections = _render("ledger.html", graph=graph, rows=ledger_rows(account))
+    """Return a ledger as one self-contained page: what each gate needed and reached, drawn and in a table."""
+    tens, gates = math.log(10), account.gates[-_MAX_ROWS:]
+    window = svg.window_of([0.0, *(x / tens for gate in gates for x in (gate.log_bar, gate.log_evidence))])
+    rows = [
+        svg.row(
+            f"{count(gate.number)}: {gate.name}",
+            Span(0.0, gate.log_evidence / tens, max(gate.log_evidence / tens, 0.0)),
+            window,
+            f"{words.evidence(gate.log_evidence)} of {words.evidence(gate.log_bar)}",
+            gate.verdict,
+            shade=(gate.log_bar / tens,) * 2,
+        )
+        for gate in gates
+    ]
+    sections = _render(
+        "ledger.html",
+        picture={"rows": rows, "ticks": svg.power_ticks(window)},
+        rows=tables.ledger_rows(account),
+    )
     summary = "\n".join(words.ledger(account)[1:])  # the first line is the title
     found = Parts(f"{name}: {words.ledger_headline(account)}", summary, sections, {})
     return _assemble(found, ledger_document(account))

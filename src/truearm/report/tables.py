@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from truearm.claims.certificate import Place, Tapes
 from truearm.claims.gates import Account
@@ -14,11 +14,10 @@ from truearm.claims.result import Analysis, Arm, Ratio, Result
 from truearm.claims.suite import Compared, SuiteResult
 from truearm.problem import Adversary
 from truearm.report.numbers import (
-    ON_PAGES,
-    ON_TERMINALS,
     PLAIN_UNIT,
     TIMES,
     Unit,
+    breakdown_percent,
     column_name,
     count,
     ends,
@@ -27,10 +26,10 @@ from truearm.report.numbers import (
     interval,
     name_of,
     number,
-    percent,
     unit_for,
     value,
 )
+from truearm.report.svg import Span
 from truearm.report.words import SUITE_ORDER, Voice, evidence, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
@@ -77,9 +76,9 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censo
         return (
             name_of(arm.name),
             count(arm.n),
-            "time-out" if arm.observed == censored else value(arm.observed, problem, ON_TERMINALS, unit),
-            interval(arm.low, arm.high, problem, ON_TERMINALS, unit),
-            number(arm.mad / unit.size, signs=ON_TERMINALS),
+            "time-out" if arm.observed == censored else value(arm.observed, problem, unit),
+            interval(arm.low, arm.high, problem, unit),
+            number(arm.mad / unit.size),
             "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
             standing(result, arm.name, by=True),
         )
@@ -135,7 +134,7 @@ def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Ma
         ]
         if known:
             numbers += [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
-        return (name_of(arm.name), *(number(x, signs=ON_TERMINALS) for x in numbers))
+        return (name_of(arm.name), *(number(x) for x in numbers))
 
     return [heading, *map(row, result.arms)]
 
@@ -151,7 +150,7 @@ def control_rows(result: Result) -> Rows:
         (
             name_of(variant.arm),
             f"{said[variant.standing]} {control}",
-            f"{math.exp(min(variant.log_evidence, 700.0)):.2g}",
+            evidence(variant.log_evidence),
             *map(point_cell, variant.breakdown),
         )
         for variant in result.control.variants
@@ -159,9 +158,9 @@ def control_rows(result: Result) -> Rows:
     return [titles, *rows]
 
 
-def tier_rows(found: Analysis) -> Rows:
+def tier_rows(found: Result) -> Rows:
     """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked."""
-    if found.tiers is None:
+    if not isinstance(found, Analysis) or found.tiers is None:
         return []
     tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
     below = {claim.better: claim for claim in reversed(found.tiers.nearest)}
@@ -177,23 +176,22 @@ def tier_rows(found: Analysis) -> Rows:
     return [("arm", "tier", "place", "better than", "up to bad readings"), *map(row, found.tiers.places)]
 
 
-def contest_rows(found: Analysis) -> Rows:
+def contest_rows(found: Result) -> Rows:
     """Return every comparison of two arms, the most certain first; nothing if that was not asked."""
-    if not any(contest.breakdown for contest in found.contests):
-        return []
-    heading = ("better", "worse", "log-evidence", "p-value", *(a.value for a in Adversary), "holds")
-    rows = (
+    contests = [one for one in getattr(found, "contests", ()) if one.breakdown is not None]
+    heading = ("better", "worse", "evidence", "p-value", *(a.value for a in Adversary), "holds")
+    rows = [
         (
             name_of(c.better),
             name_of(c.worse),
-            f"{c.log_evidence:.2f}",
+            evidence(c.log_evidence),
             f"{c.p_value:.3g}",
-            *("-" if point is None else percent(point, ROUND_FLOOR) for point in c.breakdown or ()),
+            *map(point_cell, c.breakdown or ()),
             "yes" if c.excluded else "no",
         )
-        for c in sorted(found.contests, key=lambda c: -c.log_evidence)
-    )
-    return [heading, *rows]
+        for c in sorted(contests, key=lambda c: -c.log_evidence)
+    ]
+    return [heading, *rows] if rows else []
 
 
 def ledger_rows(account: Account) -> Rows:
@@ -216,7 +214,7 @@ def ledger_rows(account: Account) -> Rows:
 
 def point_cell(point: float | None) -> str:
     """Return a breakdown point, rounded down."""
-    return "-" if point is None else percent(point, ROUND_FLOOR, 2)
+    return "-" if point is None else breakdown_percent(point)
 
 
 def suite_rows(result: SuiteResult) -> Rows:
@@ -227,7 +225,7 @@ def suite_rows(result: SuiteResult) -> Rows:
     heading = ("metric", "" if single else "command", reference, other, "ratio per round", "standing", "up to")
 
     def row(one: Compared) -> tuple[str, ...]:
-        medians = (number(x, signs=ON_PAGES) for x in (one.reference_median, one.median))
+        medians = (number(x) for x in (one.reference_median, one.median))
         point = point_cell(suite_point(result, one))
         return (name_of(one.metric), name_of(one.arm), *medians, apart_cell(one), one.standing, point)
 
@@ -248,13 +246,13 @@ def suite_point(result: SuiteResult, one: Compared) -> float | None:
 def apart_cell(one: Compared) -> str:
     """Return how far an arm is from the reference, limits rounded outward: a factor, or a signed difference."""
     if math.isnan(one.observed):
-        return ON_PAGES.none
+        return "-"
     if one.scale == "ratio":
         low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
-        limits = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING, signs=ON_PAGES)
+        limits = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING)
         seen, is_open = number(one.observed, 0.01), one.low <= 0 and math.isinf(one.high)
     else:
-        limits = ends(one.low, one.high, signs=ON_PAGES)
+        limits = ends(one.low, one.high)
         seen = f"{'+' * (one.observed > 0)}{number(one.observed)}"
         is_open = math.isinf(one.low) and math.isinf(one.high)
     return seen if is_open else f"{seen} ({' to '.join(limits)})"
@@ -325,18 +323,11 @@ def escape_markdown(text: str) -> str:
 # Intervals as lines of letters
 
 
-class Span(NamedTuple):
-    """An observed value and an interval around it, which may be unbounded."""
-
-    low: float
-    observed: float
-    high: float
-
-
 def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) -> list[Span]:
-    """Return what is drawn for each arm: in rounds its ratio to the reference, else its own interval."""
+    """Return what is drawn for each row of a table: in rounds an arm's ratio, else its own interval."""
     if not result.problem.rounds:
-        return [Span(*(x / unit.size for x in (arm.low, arm.observed, arm.high))) for arm in result.arms]
+        own = {arm.name: Span(*(x / unit.size for x in (arm.low, arm.observed, arm.high))) for arm in result.arms}
+        return [own[name] for name in display_order(result)]
     by_arm = {ratio.arm: ratio for ratio in found}
     references = {ratio.reference for ratio in found}
 
@@ -347,7 +338,7 @@ def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) 
         seen = ratio.observed if ratio is not None else 1.0 if name in references else math.nan
         return Span(seen, seen, seen)
 
-    return [of(arm.name) for arm in result.arms]
+    return [of(name) for name in display_order(result)]
 
 
 def draw_spans(arms: Sequence[Span], width: int, *, mark: float | None = None, plain: bool = False) -> list[str]:

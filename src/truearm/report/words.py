@@ -108,10 +108,12 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
     return voice._replace(reading=reading, arm=arm, unit=unit)
 
 
-def analysis_voice(result: Result) -> Voice:
-    """Return how to speak of readings from a file: with their unit, if the file gives it."""
-    is_time = (result.conditions or {}).get("unit") == "s"
-    return PLAIN._replace(unit=unit_for("wall", result.arms, target=result.problem.target)) if is_time else PLAIN
+def default_voice(result: Result) -> Voice:
+    """Return how to speak of a result: of Python functions that were timed, or of readings with their unit."""
+    conditions, unit = result.conditions or {}, unit_for("wall", result.arms, target=result.problem.target)
+    if conditions.get("process") in ("fresh", "shared"):
+        return _METRICS["wall"]._replace(arm="function", unit=unit)
+    return PLAIN._replace(unit=unit) if conditions.get("unit") == "s" else PLAIN
 
 
 def scope(conditions: Mapping[str, object] | None) -> str:
@@ -145,9 +147,7 @@ def lines(
     gate
         The verdict of a gate, which is then the answer; by default that of the result, if it has one.
     """
-    if voice is None:
-        timed = (result.conditions or {}).get("process") in ("fresh", "shared")
-        voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else analysis_voice(result)
+    voice = default_voice(result) if voice is None else voice
     summary = _Summary(result, voice)
     gate = gate or judge_gate(result)
     answer, support = summary.parts() if gate is None or not result.total else summary.gate(gate)
@@ -378,7 +378,7 @@ class _Summary:
         """Return the observed value and where the true one is."""
         unit = self.voice.unit
         low, high = ends(arm.low, arm.high, self.problem, unit=unit)
-        seen = unit.attach(value(arm.observed, self.problem, unit=unit))
+        seen = unit.attach(value(arm.observed, self.problem, unit))
         where = {
             (True, True): f"between {low} and {unit.attach(high)}",
             (True, False): f"at least {unit.attach(low)}",

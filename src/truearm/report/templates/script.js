@@ -10,54 +10,39 @@ function slide() {
   const slider = document.getElementById("eps");
   const chosen = document.getElementById("eps-chosen");
   const standing = document.getElementById("standing");
-  const rows = [...document.querySelectorAll("#intervals .row[data-arm]")];
+  const rows = [...document.querySelectorAll("#intervals .row:not(.axis)")];
 
   const adversary = () => controls.querySelector("input[name=adversary]:checked").value;
 
-  function place(row, [low, high, coreLow, coreHigh]) {
-    const inside = (x) => Math.min(Math.max(x, 0), 1000);
-    const stretch = (name, from, to) => {
-      const rect = row.querySelector(name);
-      rect.setAttribute("x", inside(from));
-      rect.setAttribute("width", Math.max(0, inside(to) - inside(from)));
-    };
-    stretch(".sampling", low, high);
-    stretch(".core", coreLow, coreHigh);
-    row.classList.toggle("open-low", low < 0);
-    row.classList.toggle("open-high", high > 1000);
+  function stretch(rect, [x, width]) {
+    rect.setAttribute("x", x);
+    rect.setAttribute("width", width);
   }
 
   function draw() {
     const at = Number(slider.value);
-    const eps = view.eps[at];
-    const world = view.adversaries[adversary()];
-    const cells = view.intervals[world.intervals][at];
-    const sentence = world.sentences[world.sentence[at]];
-    rows.forEach((row) => {
-      const arm = Number(row.dataset.arm);
-      const [where, ...ends] = cells[arm];
-      const isSettled = world.points[arm] !== null && eps <= world.points[arm];
-      const isBest = arm === view.leader && sentence.decided;
-      place(row, ends);
-      row.classList.toggle("excluded", isSettled && !view.may_tie[arm]);
-      row.classList.toggle("best", isBest);
+    const frame = view.frames[adversary()][at];
+    rows.forEach((row, i) => {
+      const [kind, where, state, line, core] = frame.rows[i];
+      row.className = `row ${kind}`;
+      stretch(row.querySelector(".sampling"), line);
+      stretch(row.querySelector(".core"), core);
       row.querySelector(".where").textContent = where;
-      row.querySelector(".state").textContent = world.states[arm][isSettled || isBest ? 1 : 0];
+      row.querySelector(".state").textContent = state;
       row.querySelector("svg").setAttribute("aria-label", `${view.what}: ${where}`);
     });
     chosen.textContent = view.percent[at];
     slider.setAttribute("aria-valuetext", `${view.percent[at]} may be bad`);
-    const said = world.openings[at] + sentence.text;
-    if (standing.textContent !== said) standing.textContent = said;
+    if (standing.textContent !== frame.sentence) standing.textContent = frame.sentence;
     mark(".above", view.declared);
-    mark(".below", world.breakdown);
+    mark(".below", view.breakdown[adversary()]);
   }
 
   function mark(side, label) {
     const box = controls.querySelector(`.marks${side}`);
     box.replaceChildren();
     if (!label) return;
-    const share = label.at / (view.eps.length - 1);
+    const share = label.at / (view.percent.length - 1);
     const span = document.createElement("span");
     span.textContent = label.text;
     span.style.left = `${100 * share}%`;
