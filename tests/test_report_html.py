@@ -13,11 +13,12 @@ from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.policies.paired import Paired
 from truearm.problem import Adversary, Handicap, Problem, Tolerance
 from truearm.report.numbers import TIMES, number
 from truearm.report.pages import page, result_in
-from truearm.report.tables import arm_rows
 from truearm.report.slider import Slider
+from truearm.report.tables import arm_rows
 from truearm.report.words import PLAIN, voice_for
 
 STEADY = np.arange(1000) * 0.618 % 1
@@ -209,7 +210,7 @@ def test_a_page_of_an_analysis_has_its_notes_and_its_table(data):
 
 def test_a_page_has_all_pairs_if_they_were_asked_for(data):
     asked, found = page(analyze(data, pairs=True), data), page(analyze(data), data)
-    rows = [row for row in cells(asked, "pairs")]
+    rows = cells(asked, "pairs")
     assert len(rows) == 1 + 6
     assert rows[1][:2] == ["A", "C"]
     assert rows[1][-1] == "yes"
@@ -270,6 +271,20 @@ def test_an_arm_without_a_value_in_rounds_has_a_page(told, gate):
                 study.tell(pull, math.nan)
     study.stop()
     assert "NaN" not in page(study.result, study.readings)
+
+
+def test_the_page_of_a_gate_does_not_call_the_arm_that_passes_the_best():
+    """Judged as 10% worse than it is, the baseline was "excluded" on the page of a PASS."""
+    problem = Problem(
+        arms=("base", "new"), goal="min", rounds=True, handicap=Handicap("base", Tolerance.of("10%"))
+    )
+    study, draw = Study(problem, policy=Paired(guard="base")), np.random.default_rng(1)
+    while pulls := study.ask(2):
+        for pull in pulls:
+            study.tell(pull, draw.normal(10, 0.1))
+    words = text_of(page(study.result, study.readings))
+    assert "PASS: new is not worse than base by more than 10%." in words
+    assert not re.search("best arm|excluded", words, re.IGNORECASE)
 
 
 def test_one_page_tells_one_story_about_ties():

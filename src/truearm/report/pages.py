@@ -22,9 +22,9 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.certificate import Tapes
+from truearm.claims.certificate import Tapes, digest
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Account, Gate
+from truearm.claims.gates import Account, Gate, judge_gate
 from truearm.claims.result import Analysis, Result
 from truearm.claims.suite import Runs, SuiteResult
 from truearm.errors import InvalidArgument
@@ -97,9 +97,17 @@ def parts(
         The verdict of a gate, which is then the answer.
     """
     voice = words.default_voice(result) if voice is None else voice
+    gate = gate or judge_gate(result, tapes=readings)
     answer = words.headline(result, voice, gate) if title is None else title
     said = words.lines(result, alarms=False, voice=voice, gate=gate)
-    slider = None if readings is None else Slider(result, readings, voice)
+    if readings is not None and digest(result.problem, readings) != result.certificate.digest:
+        msg = (
+            "readings must be those the result was found from, but their digest differs from that in its "
+            "certificate; pass them per arm in order of pull, in the same units, None for a pending pull"
+        )
+        raise InvalidArgument(msg)
+    is_gate = result.problem.handicap is not None
+    slider = None if readings is None or is_gate else Slider(result, readings, voice)
     found = ratios(result, readings=readings) if result.problem.rounds else ()
     arms = tables.arm_rows(result, voice, found)
     sections = _render(
@@ -108,7 +116,7 @@ def parts(
         voice=voice,
         alarms=[(a.kind, words.alarm(a, result.problem, voice)) for a in (*result.doubts, *result.alarms)],
         control=tables.control_rows(result)[: _MAX_ROWS + 1],
-        compare=_ratio_chart(result, tables.spans(result, found), arms) if found and slider else None,
+        compare=_ratio_chart(result, tables.spans(result, found), arms) if found else None,
         candidates=slider and slider.section(),
         arms=arms,
         notes=[note for note in getattr(result, "notes", ()) if not any(note in line for line in said)],
@@ -231,7 +239,6 @@ def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
     facts = {
         "status": result.status.value,
         "digest of the readings": certificate.digest,
-        "design": "sizes fixed in advance" if result.design == "fixed" else "sequential: valid at any time",
         "threshold": "none" if needed is None else words.evidence(needed),
         "error probability": percent(result.problem.error, ROUND_CEILING),
     }

@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truearm.claims.certificate import Status, Tapes, digest
-from truearm.claims.certify import as_measured, judge_of, rejections
+from truearm.claims.certificate import Status, Tapes
+from truearm.claims.certify import judge_of, rejections
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.problem import Adversary, Contamination, Interval
 from truearm.report import svg
 from truearm.report.numbers import breakdown_percent, interval, name_of, names, percent, plural, target_name, value
 from truearm.report.tables import Rows, display_order
-from truearm.report.words import Voice, is_tie_by_handicap
+from truearm.report.words import Voice
 
 _MAX_EPS = 0.49  # intervals exist below one half only
 _POSITIONS = 56  # of the slider besides the special ones: a step of 1 % of the scale is seen as smooth
@@ -42,19 +41,14 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Slider:
-    """A result with its readings, per arm in order of pull, and what to call them."""
+    """A result with its readings, per arm in order of pull, and what to call them.
+
+    Of a result with a handicap it would say how the gate ends, not which arm is best.
+    """
 
     result: Result
     tapes: Tapes
     voice: Voice
-
-    def __post_init__(self) -> None:
-        if digest(self.result.problem, self.tapes) != self.result.certificate.digest:
-            msg = (
-                "readings must be those the result was found from, but their digest differs from that in its "
-                "certificate; pass them per arm in order of pull, in the same units, None for a pending pull"
-            )
-            raise InvalidArgument(msg)
 
     @property
     def leader(self) -> str | None:
@@ -69,11 +63,6 @@ class Slider:
     def judge(self) -> Judge:
         """The judge of all readings."""
         return judge_of(self.result.certificate, self.tapes)
-
-    @cached_property
-    def plain_judge(self) -> Judge:
-        """The judge of the readings without a handicap."""
-        return as_measured(self.judge, self.tapes)
 
     @cached_property
     def points(self) -> Mapping[Adversary, Mapping[str, float | None]]:
@@ -115,8 +104,8 @@ class Slider:
         if self.result.problem.rounds:  # rounds claim nothing about one arm: the observed value is shown
             return [(Interval(arm.observed, arm.observed),) * 2 for arm in self.result.arms]
         return [
-            self.plain_judge.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
-            for i, sample in enumerate(self.plain_judge.samples)
+            self.judge.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
+            for i, sample in enumerate(self.judge.samples)
         ]
 
     @cached_property
@@ -144,7 +133,7 @@ class Slider:
         settled = [arm for arm, point in points.items() if point is not None and eps <= point]
         may_tie = [arm for arm in settled if arm in result.may_tie]
         out = [arm for arm in settled if arm not in result.may_tie]
-        ties = [] if is_tie_by_handicap(result) else [arm for arm in result.ties if arm != leader]
+        ties = [arm for arm in result.ties if arm != leader]
         left = [arm for arm in result.problem.arms if arm not in out]
         is_decided = {*left} <= {leader, *ties, *may_tie}
         tie = f" {names(may_tie)} may tie with {'them' if ties else name_of(leader)}." if may_tie else ""
