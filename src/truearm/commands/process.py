@@ -151,7 +151,8 @@ def run(
     finally:
         for descriptor in report or ():
             os.close(descriptor)
-    return Run(*measured, timed_out, stdout, stderr, not timed_out and _has_group(process.pid))
+    left_behind = not timed_out and (_has_group(process.pid) or bool(_find_marked(mark, after=process.pid)))
+    return Run(*measured, timed_out, stdout, stderr, left_behind)
 
 
 _Measured = tuple[float, float, float, int | None, int]
@@ -265,14 +266,21 @@ def _kill(pid: int, mark: str) -> None:
 
 def _find_tree(pid: int, mark: str) -> set[int]:
     """Return a process, its descendants and those with a mark; itself only where there is no /proc."""
-    tree, parents, marked = {pid}, {}, f"{_MARK}={mark}\0".encode()
-    for path in Path("/proc").glob("[0-9]*"):
+    tree, parents = {pid, *_find_marked(mark)}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
-            parents[int(path.name)] = int(
-                (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
-            )
-            if marked in (path / "environ").read_bytes():
-                tree.add(int(path.name))
+            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
     while children := {one for one, parent in parents.items() if parent in tree} - tree:
         tree |= children
     return tree
+
+
+def _find_marked(mark: str, after: int = 0) -> set[int]:
+    """Return the processes with a mark whose number is above `after`: those of a run usually are."""
+    marked, found = f"{_MARK}={mark}\0".encode(), set()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        pid = int(path.parent.name)
+        with suppress(OSError):
+            if pid > after and marked in path.read_bytes():
+                found.add(pid)
+    return found
