@@ -46,7 +46,6 @@ from truearm.problem import (
 Floats = NDArray[np.float64]
 
 _PARALLEL_READINGS = 1 << 20  # readings; from here on threads sort faster than one
-_MAX_PAIRED_ARMS = 1000  # arms; half a million pairs are searched in a minute
 _MAX_FORECAST = 1e12  # readings; what would take more of them is never going to be decided
 
 
@@ -279,12 +278,7 @@ class _Asked(NamedTuple):
     tiers: bool
 
     def check(self, problem: Problem, design: Design) -> "_Asked":
-        """Refuse what has no answer, or no end, before any work is done."""
-        wide = {"pairs": self.pairs, "tiers": self.tiers, "rounds": problem.rounds}
-        for name in (name for name, is_asked in wide.items() if is_asked):
-            msg = f"{name} compares every arm with every other, and that ends with {_MAX_PAIRED_ARMS:,} arms"
-            msg = f"{msg}; there are {len(problem.arms):,}: remove some, or ask without it"
-            refuse(len(problem.arms) > _MAX_PAIRED_ARMS, msg, name)
+        """Refuse what has no answer before any work is done."""
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
         if self.control is not None:

@@ -215,7 +215,7 @@ WRONG = [
     ("deep.csv", "A,B\n" + "1,2\n" * 60_000 + "1,2,3\n", "line 60002 of 'deep.csv' has 3 cells"),
     ("latin.csv", b"A,B\n1,2\n3,\xe4\n", "line 3 of 'latin.csv' is not UTF-8; convert it by: iconv -f cp1252"),
     ("quote.csv", 'A,B\n1,"2\n3,4\n', "line 2 of 'quote.csv' has a quote that does not end"),
-    ("side.csv", ",".join(map(str, range(10_001))) + "\n", "there are 10,001 columns"),
+    ("side.csv", ",".join(map(str, range(1_001))) + "\n", "there are 1,001 columns"),
     ("numbers.csv", "1.5,2.5\n3,4\n", "the first line of 'numbers.csv' holds numbers .*add a line above it"),
     ("numbers.csv", "3,5\n4,6\n", "the first line of 'numbers.csv' holds numbers"),
     ("count.csv", "id,A,B\n1,1,5\n2,,6\n3,3,7\n", "column 'id' counts the rows.*round='id'"),

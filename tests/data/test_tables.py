@@ -164,22 +164,21 @@ def test_lists_and_records_name_no_arm_and_no_unit(table, kind, cell):
             tapes(source, **roles)
 
 
-def test_types_of_names_that_few_know_are_read_or_refused():
+def test_types_of_names_that_few_know_are_read():
     rows = pa.table({"site": pa.array(["B", "A", "B"]).cast(pa.string_view()), "ms": [1.0, 2.0, 3.0]})
     assert tapes(rows, **BY)["B"] == [1.0, 3.0]
     objects = pl.DataFrame({"site": pl.Series(["A", "B"], dtype=pl.Object), "ms": [1.0, 2.0]})
-    with pytest.raises(InvalidArgument, match="column 'site' must hold names, but its type is Object"):
-        tapes(objects, **BY)
+    assert tapes(objects, **BY) == {"A": [1.0], "B": [2.0]}
 
 
-MANY = 10_001
+MANY = 1_001
 REFUSED = [  # columns, roles, message: the same in every kind
     (
         {"site": ["A", None, None], "ms": [1.0, 2.0, 3.0]},
         BY,
         "row 2 of column 'site' names no arm, nor does 1 more",
     ),
-    ({"site": list(range(MANY)), "ms": [1.0] * MANY}, BY, "arm='site' names 10,001 arms, but at most 10,000"),
+    ({"site": list(range(MANY)), "ms": [1.0] * MANY}, BY, "arm='site' names 1,001 arms, but at most 1,000"),
     ({"site": ["x", "y"], "ms": [1.0, 2.0]}, {}, "'site' holds words; name the columns: arm='site', value='ms'"),
     (LONG, {**BY, "value": "other"}, "row 1 of column 'other' must be a number, but got 'x'"),
     (LONG, {**BY, "arm": "sit"}, "arm='sit' is not a column; did you mean 'site'"),
@@ -226,7 +225,7 @@ DAY = "row 1 of column 'A' is a date, '2024-01-31.*'; convert it"
     ("frame", "roles", "message"),
     [
         (pd.DataFrame({"site": [1.0, np.nan], "ms": [1.0, 2.0]}), BY, "row 2 of column 'site' names no arm"),
-        ({str(i): [1.0] for i in range(MANY)}, {}, "there are 10,001 columns"),
+        ({str(i): [1.0] for i in range(MANY)}, {}, "there are 1,001 columns, but at most 1,000 arms"),
         ({"A": ["2024-01-31"]}, {}, DAY),
         ({"A": [pd.Timestamp("2024-01-31")]}, {}, DAY),
         ({"A": [np.datetime64("2024-01-31")]}, {}, DAY),

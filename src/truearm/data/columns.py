@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-MAX_ARMS = 10_000  # a column with more names is an id
+MAX_ARMS = 1_000  # comparing more takes minutes, and a column with more names is usually an id
 _COUNTERS = re.compile(
     r"id|idx|index|i|n|no\.?|nr\.?|num|number|row|#|rep|repetition|trial|iteration|round|unnamed: 0"
 )
@@ -163,7 +163,8 @@ def assemble(
         For columns named like a unit, codes of their first rows, negative where a cell is empty.
     """
     places = _places(rows)
-    suspects = tuple(_suspect(column, codes, rows) for column, codes in (heads or {}).items())
+    heads = {column: codes for column, codes in (heads or {}).items() if codes.size <= rows.arms.size}
+    suspects = tuple(_suspect(column, codes, rows) for column, codes in heads.items())
     data = Dataset({}, columns.order is not None, suspects=suspects, notes=similar_names(places))
     if rows.groups is None or columns.group is None:
         return data._replace(tapes={name: rows.values[at] for name, at in places.items()})

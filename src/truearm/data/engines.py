@@ -50,7 +50,7 @@ def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwha
     """Return the columns that a query gives."""
     if lazy.implementation.is_duckdb():
         found = lazy.to_native().fetchnumpy()
-        return {name: _unmask(column) for name, column in found.items()}
+        return {name: unmask(column) for name, column in found.items()}
     try:
         frame = lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect("pyarrow")
     except Exception as error:  # each engine has its own errors
@@ -60,9 +60,10 @@ def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwha
     return {name: _column(frame[name]) for name in frame.columns}
 
 
-def _unmask(column: NDArray[Any]) -> NDArray[Any]:
+def unmask(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of DuckDB with None, or NaN among numbers, where a cell is missing."""
     if column.dtype.kind == "O":
-        return np.asarray(np.ma.filled(column, None))
+        return np.array(column.tolist(), dtype=object)  # with None under a mask
     return np.ma.filled(column.astype(np.float64), np.nan) if np.ma.is_masked(column) else np.ma.getdata(column)
 
 

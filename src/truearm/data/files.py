@@ -6,6 +6,7 @@ JSON, Excel and Arrow files are read whole. A query in SQL reads what is unusual
 import csv
 import gzip
 import io
+import json
 import re
 import shutil
 import sys
@@ -59,7 +60,7 @@ def load_files(
         if kind in ("csv", "json", "jsonl", "folder"):
             data = importers.read(files, columns, reduction)
         if data is None:
-            table = _open(files, kind, columns, form, has_query=query is not None)
+            table = _open(files, kind, columns, form, Path(folder.name), has_query=query is not None)
             data = (table if query is None else _run_query(table, query)).load(columns, reduction)
         return data
     finally:
@@ -172,17 +173,37 @@ def _raw(file: Path) -> Any:  # noqa: ANN401 - a binary file
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
-def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has_query: bool) -> Table:
+def _open(
+    files: Sequence[Path], kind: str, columns: Columns, form: Form, folder: Path, *, has_query: bool
+) -> Table:
     """Return files of one kind as a table."""
     file = files[0]
     refuse(kind == "folder", f"{str(file)!r} has no CSV, Parquet or JSON lines files; give another folder", "file")
-    if kind in _TABLES:
-        return _relation(files, kind, columns, form, has_query=has_query)
     msg = f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}"
-    refuse(len(files) > 1, msg, "file")
+    refuse(len(files) > 1 and kind not in _TABLES, msg, "file")
+    if kind == "arrow":
+        return _read_arrow(file, form)
+    copy = folder / "copy" / file.name.removesuffix(".gz")  # errors name it
+    if kind == "excel":
+        _write_rows(_read_sheet(file), copy)
+        return _relation([copy], "tsv", columns, form, has_query=has_query)
     if kind == "json":
-        return _read_json(file, columns, form)
-    return Frame(_read_sheet(file, columns), form, is_text=True) if kind == "excel" else _read_arrow(file, form)
+        records = _read_json(file, columns)
+        if isinstance(records, dict):
+            return Frame(records, form, is_padded=False)
+        _write_rows(records, copy)
+        return _relation([copy], "jsonl", columns, form, has_query=has_query)
+    return _relation(files, kind, columns, form, has_query=has_query)
+
+
+def _write_rows(rows: Sequence[Any], copy: Path) -> None:
+    """Write records as JSON lines, and lists of cells as lines separated by tabs."""
+    copy.parent.mkdir()
+    with copy.open("w", encoding="utf-8", newline="") as out:
+        if rows and isinstance(rows[0], dict):
+            out.writelines(f"{json.dumps(row)}\n" for row in rows)
+        else:
+            csv.writer(out, delimiter="\t").writerows(rows)
 
 
 def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has_query: bool) -> Relation:
@@ -357,27 +378,24 @@ def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
         raise InvalidArgument(f"{msg}names; add a line above it that names them", "file")
 
 
-def _read_json(file: Path, columns: Columns, form: Form) -> Frame:
-    """Return a JSON document as a table: records, columns by name, or what pandas writes by default."""
+def _read_json(file: Path, columns: Columns) -> Any:  # noqa: ANN401 - a dict of columns, or a list of records
+    """Return a JSON document as columns by name or as records; what pandas writes by default becomes records."""
     data = importers.read_json(file)
-    is_padded = False
-    if isinstance(data, Mapping) and data and all(isinstance(part, Mapping) for part in data.values()):
-        within = list(dict.fromkeys(row for part in data.values() for row in part))
-        data, is_padded = {name: [part.get(row) for row in within] for name, part in data.items()}, True
-    elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
-        names = list(dict.fromkeys(name for row in data for name in row))
-        data, is_padded = {name: [row.get(name) for row in data] for name in names}, True
-    if not isinstance(data, Mapping):
+    if isinstance(data, dict) and data and all(isinstance(part, dict) for part in data.values()):
+        rows = dict.fromkeys(row for part in data.values() for row in part)
+        return [{name: part.get(row) for name, part in data.items()} for row in rows]
+    is_records = isinstance(data, list) and data and all(isinstance(row, dict) for row in data)
+    if not isinstance(data, dict) and not is_records:
         msg = f"{file.name!r} must hold columns by name, a list of records, or an export of a benchmark tool"
         raise InvalidArgument(msg, "file")
-    for name in (columns.arm, columns.group):
+    for name in (columns.arm, columns.group) if isinstance(data, dict) else ():
         if isinstance(data.get(name), list) and any(isinstance(cell, float) for cell in data[name]):
             raise InvalidArgument(_DECIMALS.format(name), "arm", name)
-    return Frame(data, form, is_text=True, is_padded=is_padded)
+    return data
 
 
-def _read_sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
-    """Return the named columns of the first sheet of a workbook, whose first row names them."""
+def _read_sheet(file: Path) -> list[list[Any]]:
+    """Return the rows of the first sheet of a workbook that are not empty."""
     try:
         import python_calamine as calamine
     except ImportError:
@@ -392,17 +410,11 @@ def _read_sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
     except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
         msg = f"{file.name!r} is not an Excel workbook ({first_line(error)}); save it as .xlsx or CSV"
         raise InvalidArgument(msg, "file") from None
-    names, *cells = rows or [[]]
-    named = {i: str(name).strip() for i, name in enumerate(names) if str(name).strip()}
-    check_distinct(named.values(), columns.by_argument.values() if columns.arm else None)
-    filled = [row for row in cells if any(cell != "" for cell in row)]
-    refuse(not filled, NO_ROWS, "file")
 
     def plain(cell: Any) -> Any:  # noqa: ANN401 - whole numbers are floats in a workbook
-        whole = isinstance(cell, float) and cell.is_integer()
-        return None if cell == "" else int(cell) if whole else cell
+        return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
-    return {name: [plain(row[i]) for row in filled] for i, name in named.items()}
+    return [list(map(plain, row)) for row in rows if any(cell != "" for cell in row)]
 
 
 def _check_sheets(file: Path) -> None:

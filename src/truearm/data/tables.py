@@ -3,7 +3,7 @@
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,24 +139,20 @@ class Table:
     is_padded = True
     """Whether empty cells at the end of a wide column say only that it is shorter than others."""
 
-    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
-        """Return the different names in a column, and which of them each row has, negative if it has none."""
+    def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
+        """Return the different names in the first rows of a column, and which of them each row has, or -1."""
         raise NotImplementedError
 
     def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
         """Return columns as floats, NaN where a cell is missing or not a number."""
         raise NotImplementedError
 
+    def _order(self, name: str) -> NDArray[Any]:
+        """Return a column as what rows are put in order by."""
+        raise NotImplementedError
+
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         """Return a cell; rows count from 0."""
-        raise NotImplementedError
-
-    def _places(self, name: str) -> NDArray[Any]:
-        """Return a column as numbers that rows are put in order by."""
-        raise NotImplementedError
-
-    def _head_codes(self, name: str, n: int) -> Codes | None:
-        """Return numbers for the first cells of a column, -1 where one is empty; None if it has not n rows."""
         raise NotImplementedError
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
@@ -170,14 +166,13 @@ class Table:
         refuse(not arms.size, NO_ROWS, "frame")
         tapes, notes = self._read_numbers([value])
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
-        order = None if columns.order in (None, "rows") else self._places(str(columns.order))
+        order = None if columns.order in (None, "rows") else self._order(str(columns.order))
         for name, column in ((value, tapes[value]), (columns.group, group), (columns.order, order)):
             if column is not None and column.size != arms.size:
                 lengths = f"{arm!r} has {arms.size} rows and {name!r} {column.size}"
                 raise InvalidArgument(f"columns must have the same length, but {lengths}")
-        heads = {name: self._head_codes(name, arms.size) for name in columns.suspects(self.names)}
-        suspected = {name: head for name, head in heads.items() if head is not None}
-        data = assemble(Rows(names, arms, tapes[value], group, order), columns, reduction, suspected)
+        heads = {name: self._labels(name, SUSPECT_ROWS)[1] for name in columns.suspects(self.names)}
+        data = assemble(Rows(names, arms, tapes[value], group, order), columns, reduction, heads)
         return data._replace(notes=(*notes, *data.notes))
 
     def _load_wide(self, columns: Columns, reduction: Reduction) -> Dataset:
@@ -190,7 +185,7 @@ class Table:
         return data._replace(notes=(*notes, *data.notes))
 
     def _label_rows(self, name: str, kind: str) -> tuple[list[str], Codes]:
-        names, codes = self._labels(name, kind)
+        names, codes = self._labels(name)
         empty = codes < 0
         if empty.any():
             row, more = int(np.argmax(empty)) + 1, int(empty.sum()) - 1
@@ -219,91 +214,73 @@ class Table:
 
 
 class Frame(Table):
-    """A table whose cells are in memory.
+    """A table whose columns are sequences in memory."""
 
-    Parameters
-    ----------
-    cells
-        The columns: sequences, or series of narwhals.
-    is_text
-        Whether numbers may be written as text: in JSON and Excel they may, in a frame that is a mistake.
-    """
-
-    def __init__(
-        self, cells: Mapping[Any, Any], form: Form, *, is_text: bool = False, is_padded: bool = True
-    ) -> None:
+    def __init__(self, cells: Mapping[Any, Any], form: Form, *, is_padded: bool = True) -> None:
         check_distinct(map(str, cells))
         self._cells = {str(name): column for name, column in cells.items()}
-        self.names, self.form, self._is_text, self.is_padded = list(self._cells), form, is_text, is_padded
+        self.names, self.form, self.is_padded = list(self._cells), form, is_padded
 
-    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:  # noqa: ARG002 - all kinds are read alike
-        column = self._cells[name]
-        if _is_series(column):
-            return _series_labels(column, name)
-        return _label_cells(self._list(name))
+    def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
+        column = self._array(name)[:rows]
+        if column.dtype.kind == "M":  # `tolist` would return nanoseconds as numbers
+            column = np.where(np.isnat(column), "", column.astype(str))
+        kinds = set(map(type, column)) & {list, dict, tuple, np.ndarray} if rows is None else ()
+        msg = f"column {name!r} must hold names, but its type is {', '.join(kind.__name__ for kind in kinds)}"
+        refuse(kinds, f"{msg}; convert it first")
+        return _label_cells(column.tolist())
 
     def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
         tapes: dict[str, Floats] = {}
         bad: Bad = {}
         for name in names:
-            column = self._cells[name]
-            if _is_series(column) and (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
-                tapes[name] = _numeric(column)
+            column = self._array(name)
+            if column.dtype.kind in "biuf":
+                tapes[name] = column.astype(np.float64, copy=False)
                 continue
-            cells = self._list(name)
-            items = _as_array(cells)
-            if items.ndim == 1 and items.dtype.kind in "biuf":
-                tapes[name] = items.astype(np.float64, copy=False)
-                continue
-            words = sorted({cell for cell in cells if isinstance(cell, str)}) if self._is_text else []
-            known = _parse(words, self.form) if words else {}
-            found = [known.get(cell) if isinstance(cell, str) else as_float(cell) for cell in cells]
+            found = list(map(as_float, column))
             tapes[name] = np.array([np.nan if x is None else x for x in found], dtype=np.float64)
             if None in found:
                 bad[name] = np.array([x is None for x in found])
         return tapes, bad
 
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
-        return self._list(name)[row]
+        return self._array(name)[row]
 
-    def _places(self, name: str) -> NDArray[Any]:
-        column = self._cells[name]
-        if _is_series(column) and type(column.dtype).__name__ == "Datetime":  # whole numbers lose no nanoseconds
-            column = column.dt.timestamp("ns" if column.dtype.time_unit == "ns" else "us")
-        cells = column.to_list() if _is_series(column) else self._list(name)
-        numbers = _as_array(cells)
-        if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and not np.isnan(numbers).any():
-            return numbers
-        empty = [_is_empty(cell) for cell in cells]
-        if any(empty):
-            raise _no_place(empty.index(True), name)
-        words = any(isinstance(cell, str | bytes) for cell in cells)
-        for read in (float, datetime.datetime.fromisoformat) if words else (lambda cell: cell,):
+    def _order(self, name: str) -> NDArray[Any]:
+        column = self._array(name)
+        empty = [_is_empty(cell) for cell in column] if column.dtype.kind == "O" else column != column  # noqa: PLR0124
+        if np.any(empty):
+            raise _no_place(int(np.argmax(empty)), name)
+        if column.dtype.kind in "biufM":
+            return column
+        for read in (
+            (float, datetime.datetime.fromisoformat) if isinstance(column[0], str) else (lambda cell: cell,)
+        ):
             try:
-                keys = [read(cell) for cell in cells]
+                keys = list(map(read, column))
                 along = sorted(range(len(keys)), key=keys.__getitem__)
             except (TypeError, ValueError):  # words that are neither, or times with a zone beside times without
                 continue
             return np.argsort(along)
         raise _no_order(name)
 
-    def _head_codes(self, name: str, n: int) -> Codes | None:
+    def _array(self, name: str) -> NDArray[Any]:
+        """Return a column as an array, of objects unless all cells are numbers or times."""
         column = self._cells[name]
-        if not hasattr(column, "__len__") or len(column) != n:
-            return None
-        head = column[:SUSPECT_ROWS].to_list() if _is_series(column) else self._list(name)[:SUSPECT_ROWS]
-        return _label_cells(head)[1]
-
-    def _list(self, name: str) -> Any:  # noqa: ANN401 - a list, a tuple or an array
-        column = self._cells[name]
-        if _is_series(column):
-            return column.to_list()
+        if hasattr(column, "to_numpy"):  # a series of narwhals
+            column = column.to_list() if column.dtype.is_nested() else column.to_numpy()
+        if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
+            column = column.tolist()
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
             raise InvalidArgument(f"column {name!r} must be a list of readings, but got {show(column)}")
-        if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
-            hidden = np.ma.getmaskarray(column)
-            return [None if hides else cell for cell, hides in zip(column.data, hidden, strict=True)]
-        return column if isinstance(column, np.ndarray | list | tuple) else list(column)
+        cells = column if isinstance(column, np.ndarray) else list(column)
+        with suppress(ValueError, OverflowError):  # of cells of different lengths
+            found = np.asarray(cells)
+            if found.ndim == 1 and found.dtype.kind in "biufcM":
+                return found
+        cells = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 class Relation(Table):
@@ -321,6 +298,7 @@ class Relation(Table):
     ) -> None:
         self.native, self.form, self._is_text, self._is_small = native, form, is_text, is_small
         self._connection = connection
+        self._arm: str | None = None
         with explain_errors():
             self._types = dict(zip(native.columns, map(str, native.types), strict=True))
         self.names = list(self._types if names is None else names)
@@ -328,6 +306,7 @@ class Relation(Table):
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm; many rows are counted, or reduced to their units, by DuckDB."""
         columns.check_in(self.names)
+        self._arm = columns.arm
         with explain_errors():
             if columns.arm is not None and not self._is_small:
                 n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
@@ -347,56 +326,49 @@ class Relation(Table):
             found = self.native.query("data", sql)
             return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
 
-    def _labels(self, name: str, kind: str) -> tuple[list[str], Codes]:
+    def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
         msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
-        refuse(_NESTED.fullmatch(self._types[name]), msg)
-        if kind != "arm":
-            return _label_cells(self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE}")["cell"].tolist())
+        refuse(rows is None and _NESTED.fullmatch(self._types[name]), msg)
+        cell = self._name(name)
+        if rows is not None or name != self._arm:
+            limit = "" if rows is None else f"LIMIT {rows}"
+            return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_SOURCE} {limit}")["cell"].tolist())
         # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
-        cell = quote(name) if self._is_text_column(name) else self._name(name)
-        distinct = f"SELECT DISTINCT {cell}::VARCHAR AS cell FROM {_SOURCE}"
+        cell = f"{quote(name)}::VARCHAR" if self._is_text_column(name) else cell
+        distinct = f"SELECT DISTINCT {cell} AS cell FROM {_SOURCE}"
         found = self._fetch(f"SELECT cell, count(*) OVER () AS n FROM ({distinct}) LIMIT {MAX_ARMS + 1}")
         check_number_of_arms(int(found["n"].max(initial=0)), name)
-        cells = list(dict.fromkeys(["", *(cell for cell in found["cell"].tolist() if cell is not None)]))
-        trimmed = [cell.strip() if self._is_text_column(name) else cell for cell in cells]
-        names = list(dict.fromkeys(filter(None, trimmed)))
-        codes = np.array([names.index(one) if one else -1 for one in trimmed], dtype=np.int16)
+        cells = list(dict.fromkeys(["", *filter(None, found["cell"].tolist())]))
+        names, codes = _label_cells([cell.strip() if self._is_text_column(name) else cell for cell in cells])
         enum = f"ENUM({', '.join(map(literal, cells))})"
-        rows = self._fetch(f"SELECT enum_code(TRY_CAST({cell}::VARCHAR AS {enum})) AS code FROM {_SOURCE}")["code"]
-        return names, codes[np.ma.filled(rows, 0)]
+        rows_of = self._fetch(f"SELECT enum_code(coalesce({cell}, '')::{enum}) AS code FROM {_SOURCE}")["code"]
+        return names, codes.astype(np.int16)[rows_of]
 
     def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        plain = [name for name in names if is_numeric(self._types[name])]
+        texts = [name for name in names if name not in plain]
         values: dict[str, Floats] = {}
-        masks: Bad = {}
-        if text := list(filter(self._is_text_column, names)):  # one query for each column would be slow to plan
-            cells = quote(text[0]) if len(text) == 1 else f"unnest([{', '.join(map(quote, text))}])"
-            found = self._fetch(select_numbers({}, cells, _SOURCE, self.form))
-            values |= zip(text, _floats(found["value"]).reshape(-1, len(text)).T, strict=True)
-            masks |= zip(text, np.ma.getdata(found["bad"]).reshape(-1, len(text)).T, strict=True)
-        if plain := [name for name in names if name not in values]:
-            pairs = [self._number(name) for name in plain]
-            parts = (f"{value} AS v{i}, {bad} AS b{i}" for i, (value, bad) in enumerate(pairs))
-            found = self._fetch(f"SELECT {', '.join(parts)} FROM {_SOURCE}")
-            values |= {name: _floats(found[f"v{i}"]) for i, name in enumerate(plain)}
-            masks |= {name: np.ma.getdata(found[f"b{i}"]) for i, name in enumerate(plain)}
-        bad = {name: masks[name] for name in names if masks[name].any()}
-        return {name: values[name] for name in names}, bad
+        bad: Bad = {}
+        if plain:
+            cells = ", ".join(f"{quote(name)}::DOUBLE AS v{i}" for i, name in enumerate(plain))
+            values |= zip(plain, self._fetch(f"SELECT {cells} FROM {_SOURCE}").values(), strict=True)
+        if texts:  # one query for each column would be slow to plan
+            cells = ", ".join(map(self._text, texts))
+            found = self._fetch(select_numbers({}, f"unnest([{cells}])", _SOURCE, self.form))
+            values |= zip(texts, found["value"].reshape(-1, len(texts)).T, strict=True)
+            masks = zip(texts, found["bad"].reshape(-1, len(texts)).T, strict=True)
+            bad = {name: mask for name, mask in masks if mask.any()}
+        return {name: np.asarray(values[name], dtype=np.float64) for name in names}, bad
 
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
         return self.native.query(_SOURCE, query).fetchall()[0][0]
 
-    def _places(self, name: str) -> NDArray[Any]:
-        found = self._fetch(f"SELECT {self._order(name)} AS place FROM {_SOURCE}")["place"]
-        places = np.ma.getdata(found)
-        empty = np.ma.getmaskarray(found) | np.isnan(places)
-        if empty.any():
+    def _order(self, name: str) -> NDArray[Any]:
+        places = self._fetch(f"SELECT {self._order_cell(name)} AS place FROM {_SOURCE}")["place"]
+        if (empty := np.isnan(places)).any():
             raise _no_place(int(np.argmax(empty)), name)
         return places
-
-    def _head_codes(self, name: str, n: int) -> Codes | None:  # noqa: ARG002 - all columns have n rows
-        head = self._fetch(f"SELECT {self._name(name)} AS cell FROM {_SOURCE} LIMIT {SUSPECT_ROWS}")
-        return _label_cells(head["cell"].tolist())[1]
 
     def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
@@ -405,12 +377,14 @@ class Relation(Table):
         value = str(columns.value)
         cells = {"arm": self._name(str(columns.arm))}
         cells |= {"grp": self._name(columns.group)} if columns.group is not None else {}
-        cells |= {"ord": self._order(str(columns.order))} if columns.order not in (None, "rows") else {}
+        cells |= {"ord": self._order_cell(str(columns.order))} if columns.order not in (None, "rows") else {}
         names = ", ".join([*cells, "value"])
-        chosen = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
-        chosen = "SELECT {}, {} AS value, {} AS bad FROM {}".format(chosen, *self._number(value), _SOURCE)
-        if self._is_text_column(value):
-            chosen = select_numbers(cells, quote(value), _SOURCE, self.form)
+        if is_numeric(self._types[value]):
+            number = f"{quote(value)}::DOUBLE"
+            cells |= {"value": f"CASE WHEN NOT isnan({number}) THEN {number} END", "bad": "false"}
+            chosen = f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in cells.items())} FROM {_SOURCE}"
+        else:
+            chosen = select_numbers(cells, self._text(value), _SOURCE, self.form)
         bad = int(self._fetch(f"SELECT count_if(bad) AS n FROM ({chosen})")["n"][0])
         if bad and self.form.unreadable == "error":
             rows = f"SELECT row_number() OVER () AS row, bad FROM ({chosen})"
@@ -436,8 +410,8 @@ class Relation(Table):
         return data._replace(notes=(*([unreadable_note(bad, value)] if bad else []), *data.notes))
 
     def _fetch(self, sql: str) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = self.native.query(_SOURCE, sql).fetchnumpy()
-        return found
+        found = self.native.query(_SOURCE, sql).fetchnumpy()
+        return {name: engines.unmask(column) for name, column in found.items()}
 
     def _is_text_column(self, column: str) -> bool:
         return self._is_text and self._types[column] == "VARCHAR"
@@ -451,14 +425,12 @@ class Relation(Table):
             return f"CASE WHEN NOT isnan({cell}) THEN {cell}::VARCHAR END"
         return f"nullif({cell}::VARCHAR, '')"
 
-    def _number(self, column: str) -> tuple[str, str]:
-        """Return the SQL of a column that is not text as numbers, and of whether a cell is not a number."""
-        cell = quote(column)
-        if is_numeric(self._types[column]):
-            return f"CASE WHEN NOT isnan({cell}::DOUBLE) THEN {cell}::DOUBLE END", "false"
-        return "NULL::DOUBLE", f"({cell} IS NOT NULL)"
+    def _text(self, column: str) -> str:
+        """Return the SQL of a column that is not of numbers; text in a typed table is never read as a number."""
+        cell = f"{quote(column)}::VARCHAR"
+        return cell if self._is_text_column(column) else f"CASE WHEN {cell} IS NOT NULL THEN 'text' END"
 
-    def _order(self, column: str) -> str:
+    def _order_cell(self, column: str) -> str:
         """Return the SQL of a column as numbers that rows are put in order by."""
         kind, cell = self._types[column], quote(column)
         if kind == "VARCHAR":
@@ -537,36 +509,9 @@ def _no_place(row: int, column: str) -> InvalidArgument:
     return InvalidArgument(f"{msg}remove such rows", "order", column)
 
 
-def _floats(column: NDArray[Any]) -> Floats:
-    """Return a column as floats, NaN where it is masked."""
-    found: Floats = np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
-    return found
-
-
-def _parse(words: Sequence[str], form: Form) -> dict[str, float]:
-    """Return the numbers in cells of text, by cell; cells that are not numbers are left out."""
-    import duckdb
-
-    query = select_numbers({"word": "word"}, "word", "(SELECT unnest(?::VARCHAR[]) AS word)", form)
-    with duckdb.connect() as connection:
-        found = connection.execute(query, [words]).fetchall()
-    return {word: np.nan if value is None else value for word, value, bad in found if not bad}
-
-
 def _is_word(cell: object) -> bool:
     """Return True if a cell is a name rather than a number or a date written differently."""
     return isinstance(cell, str) and _NUMBER_START.match(cell.strip()) is None
-
-
-def _is_series(column: object) -> bool:
-    return type(column).__module__.startswith("narwhals")
-
-
-def _as_array(column: Any) -> NDArray[Any]:  # noqa: ANN401 - any sequence
-    try:
-        return np.asarray(column)
-    except ValueError:  # cells of different lengths
-        return np.empty(0, dtype=object)
 
 
 def _is_empty(cell: object) -> bool:
@@ -575,45 +520,11 @@ def _is_empty(cell: object) -> bool:
     return not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
 
 
-def _label_cells(cells: Iterable[object]) -> tuple[list[str], Codes]:
+def _label_cells(cells: Sequence[object]) -> tuple[list[str], Codes]:
     """Return the different names in cells in order of first appearance, and which of them each cell has, or -1."""
-    labels = [None if _is_empty(cell) else str(cell) for cell in cells]
-    names = [label for label in dict.fromkeys(labels) if label is not None]
-    codes: dict[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
+    labels = cells
+    if not set(map(type, cells)) <= {str}:  # 1 and 1.0 are equal, but written differently
+        labels = ["" if _is_empty(cell) else str(cell) for cell in cells]
+    names = [str(label) for label in dict.fromkeys(labels) if label]
+    codes: dict[object, int] = {"": -1, **{name: i for i, name in enumerate(names)}}
     return names, np.fromiter(map(codes.__getitem__, labels), dtype=np.intp, count=len(labels))
-
-
-def _numeric(series: Any) -> Floats:  # noqa: ANN401 - a narwhals series
-    import narwhals as nw
-
-    try:
-        floats = series.cast(nw.Float64)
-    except ValueError:  # Arrow refuses to round whole numbers
-        return np.array([np.nan if x is None else float(x) for x in series.to_list()])
-    filled = floats.fill_null(float("nan")) if floats.null_count() else floats
-    return np.asarray(filled.to_numpy(), dtype=np.float64)
-
-
-def _series_labels(series: Any, name: str) -> tuple[list[str], Codes]:  # noqa: ANN401 - a narwhals series
-    import narwhals as nw
-
-    if series.dtype.is_nested() or (series.implementation.is_polars() and series.dtype == nw.Object):
-        raise InvalidArgument(f"column {name!r} must hold names, but its type is {series.dtype}; convert it first")
-    words = series if series.dtype == nw.String else series.cast(nw.String)
-    if words.implementation.is_pyarrow():
-        native = words.to_native()
-        if str(native.type) == "string_view":
-            words = nw.from_native(native.cast("string"), series_only=True)
-        if series.dtype.is_float():  # Arrow alone writes 1.0 as 1
-            words = words.str.replace_all(r"^(-?\d+)$", r"\1.0")
-    empty = (series.is_null() | (words == "")).fill_null(True)
-    if series.dtype.is_float():
-        empty = empty | series.is_nan().fill_null(True)
-    if empty.any():
-        return [], np.where(empty.to_numpy(), -1, 0)
-    if words.implementation.is_pandas():
-        codes, known = words.__native_namespace__().factorize(words.to_native())
-        return [str(one) for one in known], np.asarray(codes, dtype=np.intp)
-    names = words.unique(maintain_order=True).to_list()
-    found = words.replace_strict(names, list(range(len(names))), return_dtype=nw.Int32) if names else words
-    return names, np.asarray(found.to_numpy(), dtype=np.intp)
