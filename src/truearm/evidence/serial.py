@@ -11,14 +11,15 @@ arm's tape is used, because it does not depend on the policy (T12c).
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-Scores = NDArray[np.uint8]
 
 DOUBT = 1 / 400  # the share of studies of independent readings that are doubtful, at most
 LOG_DOUBT = -math.log(DOUBT)  # what `combine` must reach for a study to be doubtful
@@ -28,64 +29,48 @@ STRENGTH = 12.0  # bet per expected distance from 1/2: best for small ones, 1 / 
 LIMIT = 1.9  # largest bet; at 2 one rank at the wrong end takes all capital
 CASH = 0.5  # part of the capital that never bets: it costs ln 2 at most, and pays for bets on late loads
 EVERY, SHARED = 32, 0.1  # after this many ranks this part is divided again; .03 to .2 find nearly as many loads
-LOOKS = (64, 1.0)  # a look is due after this many readings, and this growth: a call costs as much as 100 ranks
+LOOKS = (64, 1.0)  # a look is due after this many readings, and this growth
 
-_KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
-_SHARES = np.append(np.full(_KEEP.size, (1 - CASH) / _KEEP.size), CASH)
-_SHARED_SHARES = SHARED * _SHARES
+_KEEP = tuple(0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES)
+_SHARES = (*[(1 - CASH) / len(MEMORIES)] * len(MEMORIES), CASH)
 _NONE = np.empty(0)
-_NO_SCORES = np.empty(0, dtype=np.uint8)
-_CHUNK = 128  # values ranked among each other by comparing all pairs
-_BEFORE = np.tri(_CHUNK, k=-1, dtype=bool)
 
 
-def _powers() -> tuple[Floats, Floats]:
-    """Return keep^j for j <= EVERY, and matrices that sum the ranks before each place so weighted."""
-    powers = np.array([keep ** np.arange(EVERY + 1) for keep in _KEEP])
-    lag = np.arange(EVERY + 1) - np.arange(EVERY)[:, None] - 1
-    return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
+class Purse(NamedTuple):
+    """The capital of all bettors after some ranks.
 
+    Parameters
+    ----------
+    sums, weights
+        For each memory the weighted sum of all ranks less 1/2, and the sum of the weights.
+    parts, log_divided
+        How the capital is divided, in units of what it was when it was last divided again, and the log of that.
+    """
 
-def _sums_of_powers() -> Floats:
-    """Return 1 + the sum of keep^j over earlier ranks, row by row as long as it changes."""
-    count = np.arange(_SETTLED * EVERY).reshape(-1, 1, EVERY)
-    finite = 1 + (1 - _KEEP[:-1, None] ** count) / (1 - _KEEP[:-1, None])
-    return np.concatenate((finite, 1.0 + count), axis=1)
+    bets: int = 0
+    sums: tuple[float, ...] = (0.0,) * len(MEMORIES)
+    weights: tuple[float, ...] = (0.0,) * len(MEMORIES)
+    parts: tuple[float, ...] = _SHARES
+    log_divided: float = 0.0
+    log_highest: float = 0.0
 
-
-_SETTLED = 80  # rows after which a memory of 64 ranks is full to the last digit
-_POWERS, _SUMS = _powers()
-_WEIGHTS = _sums_of_powers()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Purse:
-    """The capital of all bettors when it was last divided, and the ranks since."""
-
-    shared: int = 0
-    sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
-    parts: Floats = field(default_factory=lambda: _SHARES)
-    log_total: float = 0.0
-    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since then
-
-    @property
-    def bets(self) -> int:
-        """How many ranks were bet on."""
-        return self.shared * EVERY + self.recent.size
-
-    def after(self, ranks: Floats) -> "tuple[Purse, float]":
-        """Return the capital after bets on more ranks, and the highest log total on the way."""
-        centered = np.concatenate((self.recent, ranks - 0.5))
-        whole, left = divmod(centered.size, EVERY)
-        rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
-        before = _sums_before(rows, self.sums)
-        growth = _growth(rows, before[:, :, :EVERY], self.shared)
-        parts, log_totals = _share_out(growth[:, :, -1], self.parts)
-        highest = np.log(np.matmul(parts[: rows.shape[0], None, :], growth).max(axis=(1, 2)))
-        top = max(0.0, self.log_total + float((log_totals[: rows.shape[0]] + highest).max(initial=-math.inf)))
-        sums = before[whole - 1, :, EVERY] if whole else self.sums
-        log_total = self.log_total + float(log_totals[whole])
-        return Purse(self.shared + whole, sums, parts[whole], log_total, centered[centered.size - left :]), top
+    def after(self, ranks: Iterable[float]) -> "Purse":
+        """Return the capital after bets on more ranks."""
+        bets, log_divided = self.bets, self.log_divided
+        sums, weights, parts = list(self.sums), list(self.weights), list(self.parts)
+        top = math.exp(self.log_highest - log_divided)
+        for rank in ranks:
+            bets, x = bets + 1, rank - 0.5
+            for i, keep in enumerate(_KEEP):
+                bet = STRENGTH * sums[i] / (1 + weights[i])  # averages begin with a zero
+                parts[i] *= 1 + min(max(bet, -LIMIT), LIMIT) * x  # evidence T12
+                sums[i], weights[i] = keep * sums[i] + x, keep * weights[i] + 1
+            top = max(top, total := sum(parts))
+            if bets % EVERY == 0:
+                log_divided += math.log(total)
+                top /= total
+                parts = [(1 - SHARED) / total * parts[i] + SHARED * share for i, share in enumerate(_SHARES)]
+        return Purse(bets, tuple(sums), tuple(weights), tuple(parts), log_divided, log_divided + math.log(top))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,28 +83,60 @@ class Serial:
         Which sequence of tie-breakers to use; arms that are combined need different ones.
     n, size
         How many readings it has seen, and how many of them have a value.
+    earlier
+        Readings of this epoch, or scores of its blocks, sorted.
+    rest
+        Scores of readings in an unfinished block.
     """
 
     stream: int = 0
     n: int = 0
     size: int = 0
-    log_evidence: float = 0.0
-    earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
-    cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
-    rest: Scores = field(default_factory=lambda: _NO_SCORES, repr=False)  # of an unfinished block
+    earlier: tuple[float, ...] = field(default=(), repr=False)
+    cuts: tuple[float, ...] = field(default=(), repr=False)
+    rest: NDArray[Any] = field(default_factory=lambda: _NONE, repr=False)
     purse: Purse = field(default_factory=Purse, repr=False)
+
+    @property
+    def log_evidence(self) -> float:
+        """The log of the highest capital so far."""
+        return self.purse.log_highest
 
     def extend(self, readings: ArrayLike) -> "Serial":
         """Return the state after more readings in order of pull; NaN are skipped, infinities are values."""
         given = np.asarray(readings, dtype=np.float64)
-        lacking = np.isnan(given)
-        new = given[~lacking] if lacking.any() else given
+        new = given[~np.isnan(given)]
         state = replace(self, n=self.n + given.size)
         while new.size:
-            end = FULL if state.size < FULL else FULL << _epoch(state.size) + 1
-            part, new = new[: end - state.size], new[end - state.size :]
-            state = _rank_each(state, part) if state.size < FULL else _rank_blocks(state, part)
+            epoch = (state.size // FULL).bit_length()
+            left = (FULL << epoch) - state.size
+            state, new = state._bet_on(new[:left], epoch, ends=new.size >= left), new[left:]
         return state
+
+    def _bet_on(self, readings: Floats, epoch: int, *, ends: bool) -> "Serial":
+        """Return the state after more readings of one epoch; in the first one a block is a single reading."""
+        block = 1 << epoch
+        scores: NDArray[Any] = readings
+        if epoch:
+            above = np.sum([readings > cut for cut in self.cuts], axis=0, dtype=np.uint8)
+            scores = np.concatenate((self.rest.astype(np.uint8), above))
+        whole = scores.size - scores.size % block
+        values = scores[:whole].reshape(-1, block).sum(axis=1, dtype=np.float64)
+        earlier, ranks = list(self.earlier), []
+        tie_breakers = _uniforms(self.stream, self.purse.bets, values.size)
+        for value, tie_breaker in zip(values.tolist(), tie_breakers.tolist(), strict=True):
+            below, upto = bisect_left(earlier, value), bisect_right(earlier, value)
+            earlier.insert(upto, value)
+            ranks.append((below + tie_breaker * (1 + upto - below)) / len(earlier))  # evidence T12
+        cuts = tuple(earlier[FULL // 4 :: FULL // 4]) if ends and not epoch else self.cuts
+        return replace(
+            self,
+            size=self.size + readings.size,
+            earlier=() if ends else tuple(earlier),
+            cuts=cuts,
+            rest=scores[whole:],
+            purse=self.purse.after(ranks),
+        )
 
 
 def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
@@ -156,93 +173,6 @@ def _fisher(total: float, k: int) -> float:
     """Return -log P(sum of k standard exponentials >= total)."""
     terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, k)]
     return total - float(np.logaddexp.reduce([0.0, *terms]))  # evidence T12, Fisher
-
-
-def _epoch(n: int) -> int:
-    return (n // FULL).bit_length() - 1
-
-
-def _rank_each(state: Serial, readings: Floats) -> Serial:
-    state = replace(_bet_on(state, readings), size=state.size + readings.size)
-    if state.size < FULL:
-        return state
-    return replace(state, earlier=_NONE, cuts=state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]])
-
-
-def _rank_blocks(state: Serial, readings: Floats) -> Serial:
-    block = 2 << _epoch(state.size)
-    above = np.zeros(readings.size, dtype=np.uint8)
-    for cut in state.cuts.tolist():
-        above += (readings > cut).view(np.uint8)
-    above = np.concatenate((state.rest, above))
-    whole = above.size - above.size % block
-    size = state.size + readings.size
-    after = replace(state, size=size, rest=above[whole:])
-    if whole:
-        after = _bet_on(after, above[:whole].reshape(-1, block).sum(axis=1, dtype=np.float64))
-    return replace(after, earlier=_NONE) if _epoch(size) > _epoch(state.size) else after
-
-
-def _bet_on(state: Serial, values: Floats) -> Serial:
-    """Return the state after betting on the ranks of more values among those of its epoch."""
-    tie_breakers = _uniforms(state.stream, state.purse.bets, values.size)
-    earlier, ranks = state.earlier, np.empty(values.size)
-    for start in range(0, values.size, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        ranks[chunk], earlier = _ranks(values[chunk], earlier, tie_breakers[chunk])
-    purse, top = state.purse.after(ranks)
-    return replace(state, earlier=earlier, purse=purse, log_evidence=max(state.log_evidence, top))
-
-
-def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Floats, Floats]:
-    """Return each value's rank in (0, 1) among all before it, and all of them sorted."""
-    together = np.sort(np.concatenate((earlier, values)), kind="stable")
-    before = _BEFORE[: values.size, : values.size]
-    below = earlier.searchsorted(values) + ((values[:, None] > values) & before).sum(axis=1)
-    upto = below
-    if (together[1:] == together[:-1]).any():
-        upto = earlier.searchsorted(values, side="right") + ((values[:, None] >= values) & before).sum(axis=1)
-    sizes = np.arange(earlier.size + 1, earlier.size + values.size + 1)
-    return (below + tie_breakers * (1 + upto - below)) / sizes, together  # evidence T12
-
-
-def _sums_before(rows: Floats, sums: Floats) -> Floats:
-    """Return for each row and memory the weighted sums of ranks before each place and after the last one."""
-    within = np.moveaxis(rows @ _SUMS, 0, 1)
-    starts = np.empty((rows.shape[0], _KEEP.size))
-    for i, row in enumerate(within[:, :, EVERY]):
-        starts[i] = sums
-        sums = row + _POWERS[:, EVERY] * sums
-    within += starts[:, :, None] * _POWERS
-    return within
-
-
-def _growth(rows: Floats, before: Floats, shared: int) -> Floats:
-    """Return by how much each bettor, and cash at the end, has multiplied its part at each place of each row."""
-    bets = np.clip(STRENGTH * before / _weights(shared, rows.shape[0]), -LIMIT, LIMIT)
-    growth = np.ones((rows.shape[0], _KEEP.size + 1, EVERY))
-    np.cumprod(1 + bets * rows[:, None, :], axis=2, out=growth[:, :-1])  # evidence T12
-    return growth
-
-
-def _share_out(ends: Floats, parts: Floats) -> tuple[Floats, Floats]:
-    """Return the parts of the capital and the log growth of all of it before each row, and after the last one."""
-    after, log_totals = np.empty((ends.shape[0] + 1, parts.size)), np.zeros(ends.shape[0] + 1)
-    after[0] = parts
-    for i, end in enumerate(ends):
-        grown = after[i] * end
-        total = float(grown.sum())
-        after[i + 1] = (1 - SHARED) / total * grown + _SHARED_SHARES
-        log_totals[i + 1] = log_totals[i] + math.log(total)
-    return after, log_totals
-
-
-def _weights(shared: int, rows: int) -> Floats:
-    """Return 1 + the sum of keep^j over all earlier ranks, for each memory: averages begin with a zero."""
-    first, last = min(shared, _SETTLED), min(shared + rows, _SETTLED)
-    weights = np.concatenate((_WEIGHTS[first:last], np.repeat(_WEIGHTS[-1:], rows - (last - first), axis=0)))
-    weights[:, -1] = 1 + np.arange(shared * EVERY, (shared + rows) * EVERY).reshape(-1, EVERY)
-    return weights
 
 
 def _uniforms(stream: int, first: int, count: int) -> Floats:
