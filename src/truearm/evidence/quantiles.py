@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.bounds.search import first_true
 from truearm.evidence.intervals import deviation, quality_of, rank_pairs, ranks_of, spread
 from truearm.evidence.levels import Levels, Trust
 from truearm.evidence.sample import Floats, Ints, Sample, Shift, worsen
@@ -238,57 +239,22 @@ def least_tolerance(
 ) -> float:
     """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
 
-    A cut that fails at one tolerance tells at which it no longer does: a lower bound of the answer, which is
-    raised until no cut fails.
+    The search begins at the shift of the query; infinity if no tolerance is enough.
     """
-    relative = query.shift is not None and query.shift.relative
+    amount, relative = query.shift or Shift(0.0)
 
-    def evidence(amount: float) -> Evidence:
+    def is_enough(one: Sample, other: Sample, amount: float) -> bool:
         asked = query._replace(shift=Shift(amount, relative), enough=log_threshold)
-        return least_evidence(worse, Portfolio(Stake(better)), levels, asked, sign=sign, prior=prior)
+        found = least_evidence(other, Portfolio(Stake(one)), levels, asked, sign=sign, prior=prior)
+        return found.log_value >= log_threshold
 
-    if not (better.is_exact and worse.is_exact):
-        ends = better.at_worst(), worse.at_best()  # as they are judged: extensions 4.1
-        most = least_tolerance(*ends, log_threshold, levels, query, sign=sign, prior=prior)
-        evidence(_NEARLY * most if math.isfinite(most) else 0.0)  # notes the buckets on which it depends
-        return most
-    term = _term(query.design, prior)
-    enough = fisher_sum(log_threshold) if query.design == "fixed" else log_threshold
-
-    def tolerance_at(place: float) -> float:
-        """Return the least tolerance at which a failing cut holds, or infinity."""
-        censored = better.censored  # below every cut
-        if place >= worse.values.size or censored == better.size:
-            return math.inf
-        value = float(worse.values[int(place)])
-        own = float(term(np.asarray(float(worse.above(value))), np.asarray(worse.n), levels.high))
-
-        def fails(count: int) -> bool:
-            return own + float(term(np.asarray(float(count)), np.asarray(better.n), levels.low)) < enough
-
-        below = bisect_left(range(better.n + 1), True, key=fails) - 1 - better.unknown
-        if below < censored:
-            return math.inf
-        reached = better.at(min(below + 1, better.size))
-        if not relative:
-            return value - reached
-        if value <= reached:
-            return 0.0
-        if sign > 0:
-            return value / reached - 1 if reached > 0 else math.inf
-        return reached / value - 1 if value < 0 else math.inf
-
-    amount, step = 0.0, math.ulp(float(relative))
-    while amount < math.inf:
-        found = evidence(amount)
-        if found.log_value >= log_threshold:
-            break
-        needed = tolerance_at(found.place)
-        if needed > amount:
-            amount, step = needed, math.ulp(needed + relative)
-        else:  # the tolerance is right, and the shift by it was rounded to the wrong side
-            amount, step = amount + step, 2 * step
-    return amount
+    holds = partial(is_enough, better.at_worst(), worse.at_best())  # as they are judged: extensions 4.1
+    most = _largest_margin(better, worse, relative=relative)
+    most = math.expm1(most) if relative else most
+    found = first_true(holds, amount, most) if holds(most) else math.inf
+    if not (better.is_exact and worse.is_exact):  # notes the buckets on which it depends
+        is_enough(better, worse, _NEARLY * found if found < math.inf else 0.0)
+    return found
 
 
 class Quantile(Target):
@@ -437,14 +403,19 @@ class Quantile(Target):
         return best / rest if self.problem.goal == "max" else rest / best
 
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:
-        both = np.concatenate([_ends(sample.values) for sample in (one, other)])
-        if not both.size:
-            return 0.0, _RATIO_ACCURACY
-        if not relative:  # halves: huge readings do not overflow
-            most = min(float(both.max() / 2 - both.min() / 2) * 2 + 1, _LARGEST)
-            return most, _SPAN_ACCURACY * most
-        logs = np.log(np.abs(both[both != 0]))
-        return min(float(logs.max() - logs.min()) + 1, _LARGEST_LOG) if logs.size else 0.0, _RATIO_ACCURACY
+        most = _largest_margin(one, other, relative=relative)
+        return most, _RATIO_ACCURACY if relative else _SPAN_ACCURACY * most
+
+
+def _largest_margin(one: Sample, other: Sample, *, relative: bool) -> float:
+    """Return more than any difference of two finite readings, or more than the log of any of their ratios."""
+    both = np.concatenate([_ends(sample.values) for sample in (one, other)])
+    if relative:
+        both = np.log(np.abs(both[both != 0]))
+    if not both.size:
+        return 0.0
+    span = float(both.max() / 2 - both.min() / 2) * 2 + 1  # halves: huge readings do not overflow
+    return min(span, _LARGEST_LOG if relative else _LARGEST)
 
 
 def _ends(values: Floats) -> Floats:
