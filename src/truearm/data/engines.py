@@ -267,8 +267,8 @@ class Counter:
         number = nw.when(x == math.inf).then(nw.lit(_HIGHEST)).otherwise(number)
         number = nw.when(x == -math.inf).then(nw.lit(_LOWEST)).otherwise(number)
         number = nw.when(x.is_null()).then(nw.lit(_MISSING)).otherwise(number)
-        found = self._count(rows, _number(ruler, number, values))
-        self.counts = found.table(np.concatenate((ruler.edges(), [np.inf])), self._made)
+        edges, found = self._count(rows, _number(ruler, number, values))
+        self.counts = found.table(edges, self._made)
 
     def refine(self, needed: set[int], wanted: set[int]) -> bool:
         """Count some buckets again, in finer ones or value by value; return False if there is nothing to do.
@@ -292,8 +292,8 @@ class Counter:
             self._ask(sought)
         return bool(sought)
 
-    def _count(self, rows: Any, number: Any) -> _Lumps:  # noqa: ANN401 - narwhals frame and expression
-        """Return how many readings of each arm are in each bucket, the lowest and the highest."""
+    def _count(self, rows: Any, number: Any) -> tuple[Floats, _Lumps]:  # noqa: ANN401 - narwhals frame, expression
+        """Return where buckets begin, and of each arm the count, lowest and highest reading of each."""
         import narwhals as nw
 
         self._passes += 1
@@ -302,7 +302,10 @@ class Counter:
         found = fetch(buckets.agg(n=nw.len(), low=value.min(), high=value.max()))
         kept = found["bucket"] > _ELSEWHERE
         lows, highs = (found[name][kept].astype(np.float64) + 0.0 for name in ("low", "high"))
-        return _Lumps(found["arm"][kept], found["n"][kept].astype(np.int64), lows, highs)
+        numbers, places = np.unique(found["bucket"][kept], return_inverse=True)
+        edges = np.full(numbers.size, np.inf)
+        np.fmin.at(edges, places, lows)  # no reading is between the buckets (extensions 4.5)
+        return edges, _Lumps(found["arm"][kept], found["n"][kept].astype(np.int64), lows, highs)
 
     def _find(self, low: float, high: float) -> _Lumps | None:
         """Return the readings of a stretch that were fetched, None if they were not."""
@@ -357,9 +360,7 @@ class Counter:
         parts = max(2, min(_PARTS, _TABLE_CELLS // len(self.counts.columns)) // len(stretches))
         ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
         rows = self._rows.filter(_inside(stretches))
-        found = self._count(rows, _number(ruler, nw.lit(_ELSEWHERE), np.empty(0)))
-        edges = np.unique(np.concatenate([Ruler((zone,)).edges() for zone in ruler.zones]))  # zones have gaps
-        self._replace(buckets, edges, found)
+        self._replace(buckets, *self._count(rows, _number(ruler, nw.lit(_ELSEWHERE), np.empty(0))))
 
 
 def _number(ruler: Ruler, otherwise: Any, values: Floats) -> Any:  # noqa: ANN401 - narwhals expressions
