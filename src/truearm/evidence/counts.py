@@ -34,60 +34,61 @@ class Made(NamedTuple):
 HERE = Made("truearm")
 
 
-class Column(NamedTuple):
-    """One arm's counts, bucket by bucket; where a bucket is empty, `lows` is inf and `highs` -inf."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """One arm of a table of counts, in place of its readings; an empty bucket is from inf to -inf.
+
+    Parameters
+    ----------
+    notes
+        Where to note the buckets that should be counted more finely; None if nothing can be.
+    """
 
     counts: Ints
     lows: Floats
     highs: Floats
     missing: int = 0
+    notes: set[int] | None = None
 
-    def at(self, edges: Floats) -> "Column":
-        """Return the column at edges that no bucket reaches across."""
+    def at(self, edges: Floats) -> "Counted":
+        """Return the counts at edges that no bucket reaches across."""
         full = np.flatnonzero(self.counts)
         places = edges.searchsorted(self.lows[full], "right") - 1
-        size = edges.size
-        new = Column(np.zeros(size, dtype=np.int64), np.full(size, np.inf), np.full(size, -np.inf), self.missing)
-        np.add.at(new.counts, places, self.counts[full])
-        np.minimum.at(new.lows, places, self.lows[full])
-        np.maximum.at(new.highs, places, self.highs[full])
-        return new
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counted:
-    """One arm of a table of counts, in place of its readings."""
-
-    column: Column
-    notes: set[int] | None = None
-    """Where to note the buckets that should be counted more finely; None if nothing can be."""
+        counts, lows, highs = (
+            np.zeros(edges.size, dtype=np.int64),
+            *np.outer([np.inf, -np.inf], np.ones(edges.size)),
+        )
+        np.add.at(counts, places, self.counts[full])
+        np.minimum.at(lows, places, self.lows[full])
+        np.maximum.at(highs, places, self.highs[full])
+        return Counted(counts, lows, highs, self.missing)
 
     @property
     def size(self) -> int:
         """How many readings there are, missing ones among them."""
-        return int(self.column.counts.sum()) + self.column.missing
+        return int(self.counts.sum()) + self.missing
 
     def __len__(self) -> int:
         return self.size
 
     def marks(self) -> Iterable[bytes]:
         """Return what a fingerprint of these readings is made from."""
-        full = np.flatnonzero(self.column.counts)
+        full = np.flatnonzero(self.counts)
         yield b"counts"
-        yield self.column.missing.to_bytes(8, "little")
-        for part in (self.column.lows, self.column.highs):
+        yield self.missing.to_bytes(8, "little")
+        for part in (self.lows, self.highs):
             yield (part[full] + 0.0).astype("<f8").tobytes()  # no minus zero
-        yield self.column.counts[full].astype("<i8").tobytes()
+        yield self.counts[full].astype("<i8").tobytes()
 
     def sample(self, problem: Problem, arm: str) -> Sample:
         """Return the sample that a problem judges this arm by: bigger is better."""
         if problem.rounds:
             raise InvalidArgument("counts do not say which readings were taken side by side; pass the readings")
-        counts, lows, highs, missing = self.column
-        full = np.flatnonzero(counts)
+        full = np.flatnonzero(self.counts)
+        lows, highs, sizes = self.lows[full], self.highs[full], self.counts[full]
         if problem.target == "share":
-            return self._successes(lows[full], highs[full], counts[full], problem)
-        lows, highs, sizes = orient(lows[full], problem, arm), orient(highs[full], problem, arm), counts[full]
+            return self._successes(lows, highs, sizes, problem)
+        lows, highs = orient(lows, problem, arm), orient(highs, problem, arm)
         if problem.sign < 0:
             lows, highs, sizes, full = highs[::-1], lows[::-1], sizes[::-1], full[::-1]
         outside, plausible = 0, start_sample(problem, arm).plausible
@@ -101,16 +102,16 @@ class Counted:
             outside = int(sizes[~inside].sum())
             lows, highs, sizes, full = lows[inside], highs[inside], sizes[inside], full[inside]
         buckets = Buckets(highs, np.cumsum(sizes).astype(np.intp), full, self.notes)
-        return Sample(lows, missing, outside=outside, plausible=plausible, buckets=buckets)
+        return Sample(lows, self.missing, outside=outside, plausible=plausible, buckets=buckets)
 
     def _successes(self, lows: Floats, highs: Floats, sizes: Ints, problem: Problem) -> Sample:
         """Return the counts of failures and successes (extensions 1.1)."""
         low, high = (is_success(ends, problem) for ends in (lows, highs))
-        full = np.flatnonzero(self.column.counts)
+        full = np.flatnonzero(self.counts)
         self._note(lows, highs, full, low != high, "at_least" if problem.at_least is not None else "at_most")
         won, total, values = int(sizes[low & high].sum()), int(sizes.sum()), np.array([0.0, 1.0])
         buckets = Buckets(values, np.array([total - won, total]), np.empty(0, dtype=np.intp))
-        return Sample(values, self.column.missing, buckets=buckets)
+        return Sample(values, self.missing, buckets=buckets)
 
     def _note(
         self, lows: Floats, highs: Floats, numbers: NDArray[np.intp], split: NDArray[np.bool_], name: str
@@ -140,7 +141,7 @@ class Counts:
     """
 
     edges: Floats
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Counted]
     made: Made = HERE
 
     @classmethod
@@ -164,17 +165,17 @@ class Counts:
             if total > _MAX_READINGS:
                 msg = f"arm {arm!r} has {total:.6g} readings, and {_MAX_READINGS:,} can be counted; use fewer"
                 raise InvalidArgument(msg)
-            columns[arm] = Column(np.asarray(counts), np.asarray(lows), np.asarray(highs), missing).at(table)
+            columns[arm] = Counted(np.asarray(counts), np.asarray(lows), np.asarray(highs), missing).at(table)
         return cls(table, columns, made)
 
     @property
     def n(self) -> dict[str, int]:
         """How many readings each arm has, missing ones among them."""
-        return {arm: len(Counted(column)) for arm, column in self.columns.items()}
+        return {arm: column.size for arm, column in self.columns.items()}
 
     def arms(self, notes: set[int] | None = None) -> dict[str, Counted]:
         """Return the arms, which note what should be counted more finely if there is where to note it."""
-        return {arm: Counted(column, notes) for arm, column in self.columns.items()}
+        return {arm: replace(column, notes=notes) for arm, column in self.columns.items()}
 
     def refine(self, buckets: Sequence[int], edges: ArrayLike, finer: "Counts") -> "Counts":
         """Return the table with some of its buckets replaced by counts at more edges."""
@@ -183,11 +184,11 @@ class Counts:
         for arm, column in self.columns.items():
             counts = column.counts.copy()
             counts[list(buckets)] = 0
-            rest = column._replace(counts=counts).at(table)
+            rest = replace(column, counts=counts).at(table)
             if arm in finer.columns:
                 new = finer.columns[arm].at(table)
                 lows, highs = np.minimum(rest.lows, new.lows), np.maximum(rest.highs, new.highs)
-                rest = Column(rest.counts + new.counts, lows, highs, rest.missing)
+                rest = Counted(rest.counts + new.counts, lows, highs, rest.missing)
             columns[arm] = rest
         return replace(self, edges=table, columns=columns)
 
@@ -201,9 +202,9 @@ class Counts:
 def coarse_arms(counts: Counts, level: float) -> dict[str, float]:
     """Return arms whose quantile is somewhere in a bucket of many readings, and the share that it holds."""
     found = {}
-    for arm, (counted, lows, highs, _) in counts.columns.items():
-        total = int(counted.sum())
-        place = int(np.searchsorted(np.cumsum(counted), max(1.0, level * total)))
-        if total and lows[place] < highs[place] and counted[place] > _COARSE * total:
-            found[arm] = float(counted[place] / total)
+    for arm, column in counts.columns.items():
+        total = int(column.counts.sum())
+        place = int(np.searchsorted(np.cumsum(column.counts), max(1.0, level * total)))
+        if total and column.lows[place] < column.highs[place] and column.counts[place] > _COARSE * total:
+            found[arm] = float(column.counts[place] / total)
     return found
