@@ -7,13 +7,12 @@ method (evidence section 3); what `toptwo` needs is a formula in the characteris
 
 import math
 import sys
-from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, Unpack
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from truearm import bounds, families
 from truearm.bounds.limits import Limit, share_limit
 from truearm.bounds.mixture import log_mixture
-from truearm.bounds.search import last_true
+from truearm.bounds.search import bracket, first_count
 from truearm.claims.plain import to_plain
 from truearm.data.columns import Columns
 from truearm.data.tables import load
@@ -54,6 +53,7 @@ from truearm.problem import (
 from truearm.report import words
 
 Floats = NDArray[np.float64]
+_Gap: TypeAlias = float | Sequence[float]
 
 FAMILIES: Mapping[str, Callable[[], Law]] = {
     name: getattr(families, name) for name in ("gaussian", "laplace", "logistic", "cauchy", "uniform", "lognormal")
@@ -100,9 +100,6 @@ class Forecast(NamedTuple):
     gap: float
     eps: float
     pulls: int | None
-
-
-_NEVER = Size(None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,15 +218,13 @@ def plan(
     if asked.between is not None:
         tapes = _remove_outside(tapes, asked)
     smallest = None if tapes is None else min((int((~np.isnan(tape)).sum()) for tape in tapes.values()), default=0)
-    model: _Model
     if share is not None or asked.target == "share":
-        model, name = _assume_shares(asked, arms, gap, share, tapes), _SHARES
+        model, name = _share_model(asked, arms, gap, share, tapes), _SHARES
     elif tapes is not None:
-        model, name = _pilot_laws(asked, tapes), _PILOT_DATA
+        model, name = _pilot_model(asked, tapes), _PILOT_DATA
     else:
-        model, name = _family_laws(asked, arms, gap, family)
-    if asked.rounds and isinstance(model, _Laws):
-        model = _Rounds(asked, model)
+        model = _family_model(asked, arms, gap, family)
+        name = family if isinstance(family, str) else "the law given"
     return _plan(model, name, smallest, None if reach is None else check_reach(reach))
 
 
@@ -237,8 +232,8 @@ def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, del
     """Return `clean` of a plan with one gap, without computing the rest."""
     asked = Problem.of(("best", "other"), contamination=eps, delta=delta)
     if share is not None:
-        return _assume_shares(asked, arms, gap, share, None).outlook(_CLEAN, eps)
-    return _family_laws(asked, arms, gap, "gaussian")[0].outlook(_CLEAN, eps)
+        return _share_model(asked, arms, gap, share, None).outlook(_CLEAN, eps)
+    return _family_model(asked, arms, gap, "gaussian").outlook(_CLEAN, eps)
 
 
 class _Case(NamedTuple):
@@ -251,161 +246,107 @@ class _Case(NamedTuple):
 _CLEAN, _WORST, _SEPARATED = _Case(), _Case(attacked=True), _Case(attacked=True, separated=True)
 
 
-@dataclass(frozen=True)
-class _Model(ABC):
+class _Model(NamedTuple):
     """What the arms are like, the best first; bigger is better."""
 
     asked: Problem
+    values: tuple[float, ...]
+    """The quantile or the share of each arm."""
+    laws: tuple[Law, ...] = ()
+    """Their laws; none for shares."""
 
     @property
-    @abstractmethod
     def gaps(self) -> tuple[float, ...]:
         """How far the others are behind the best."""
-
-    @abstractmethod
-    def spread(self, factor: float) -> "_Model":
-        """Return the same with all gaps multiplied."""
-
-    @abstractmethod
-    def outlook(self, case: _Case, eps: float) -> Outlook:
-        """Return what to expect in a case."""
-
-    @property
-    def is_malicious(self) -> bool:
-        return self.asked.declared.adversary is Adversary.MALICIOUS
-
-    def limit_outlook(self, found: Limit, largest_eps: float, nats: Sequence[float]) -> Outlook:
-        """Return what to expect where no method can beat a limit."""
-        bound = 0.0 if self.asked.tolerance else found.pulls(self.asked.delta)
-        if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
-            bound = math.inf
-        return Outlook(bound, toptwo_pulls(found, self.asked.delta, nats), largest_eps)
-
-
-@dataclass(frozen=True)
-class _Laws(_Model):
-    """Laws whose quantiles are compared."""
-
-    laws: tuple[Law, ...]
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        best, *others = (law.ppf_left(self.asked.level) for law in self.laws)
-        return tuple(best - other for other in others)
-
-    def spread(self, factor: float) -> "_Laws":
-        best, *rivals = self.laws
-        moved = {id(law): law.affine(1.0, (1 - factor) * gap) for law, gap in zip(rivals, self.gaps, strict=True)}
-        return replace(self, laws=(best, *(moved[id(law)] for law in rivals)))
-
-    def outlook(self, case: _Case, eps: float) -> Outlook:
-        def is_possible(eps: float) -> bool:
-            return is_decidable(*self._observe(eps, case), tolerance=tolerance)
-
-        tolerance = self.asked.tolerance.amount
-        if not tolerance and min(self.gaps) <= 0:
-            return self.limit_outlook(Limit.never(len(self.laws), 0), 0.0, NATS)
-        largest = last_true(is_possible, 0.0, 1.0, accuracy=1e-9) if is_possible(0.0) else 0.0
-        found = characteristic_time(*self._observe(eps, case), tolerance=tolerance)
-        return self.limit_outlook(found, largest, NATS)
-
-    def _observe(self, eps: float, case: _Case) -> tuple[list[Observed], Levels]:
-        levels = Trust(0.0 if case.separated else eps, self.asked.declared.adversary).levels(self.asked.level)
-        bad, (best, *rivals) = eps if case.attacked else 0.0, self.laws
-        seen = [Observed(best, bad, -math.inf, "top" if self.is_malicious else "any")]
-        return seen + [
-            Observed(law, bad, math.inf, "bottom" if self.is_malicious else "any") for law in rivals
-        ], levels
-
-
-@dataclass(frozen=True)
-class _Shares(_Model):
-    """Shares of successes (extensions 1.2, 1.5)."""
-
-    shares: tuple[float, ...]
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        return tuple(self.shares[0] - p for p in self.shares[1:])
-
-    def spread(self, factor: float) -> "_Shares":
-        moved = (max(0.0, self.shares[0] - factor * gap) for gap in self.gaps)
-        return replace(self, shares=(self.shares[0], *moved))
-
-    def outlook(self, case: _Case, eps: float) -> Outlook:
-        (best, *rivals), declared = self.shares, self.asked.declared.adversary
-        if case.attacked and self.is_malicious:
-            best, rivals = max(0.0, best - eps), [min(1.0, p + eps) for p in rivals]
-        elif case.attacked:
-            best, rivals = (1 - eps) * best, [(1 - eps) * p + eps for p in rivals]
-        allowed, tolerance = 0.0 if case.separated else eps, self.asked.tolerance.amount
-        found = share_limit((best, *rivals), allowed, declared, tolerance=tolerance, answer=0)
-        return self.limit_outlook(found, self._largest_eps(case), SHARE_NATS)
-
-    def _largest_eps(self, case: _Case) -> float:
-        # the gap g becomes (1-e) g - e and e more is hidden; malicious g - 2e, and 2e more: extensions 1.2
-        gap, tolerance = min(self.gaps), self.asked.tolerance.amount
-        room = gap + tolerance
-        if self.is_malicious:
-            return min(1.0, room / 4 if case == _WORST else room / 2)
-        ends = {_CLEAN: room / (1 + tolerance), _WORST: room / (2 + room), _SEPARATED: room / (1 + gap)}
-        return min(1.0, ends[case])
-
-
-@dataclass(frozen=True)
-class _Rounds(_Model):
-    """Laws compared side by side: the best one wins a share of the rounds against each other (extensions E1)."""
-
-    laws: _Laws
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        return self.laws.gaps
-
-    def spread(self, factor: float) -> "_Rounds":
-        return replace(self, laws=self.laws.spread(factor))
+        return tuple(self.values[0] - value for value in self.values[1:])
 
     @property
     def wins(self) -> tuple[float, ...]:
         """The share of rounds that the best arm wins against each other one, up to the tolerance."""
-        best, *rivals = self.laws.laws
+        best, *rivals = self.laws
         x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.asked.tolerance.amount
         return tuple(float(np.mean(rival.cdf_left(x))) for rival in rivals)
 
+    def spread(self, factor: float) -> "_Model":
+        """Return the same with all gaps multiplied."""
+        values = (self.values[0], *(self.values[0] - factor * gap for gap in self.gaps))
+        if not self.laws:
+            return self._replace(values=tuple(max(0.0, value) for value in values))
+        pairs = zip(self.laws[1:], self.gaps, strict=True)
+        moved = {id(law): law.affine(1.0, (1 - factor) * gap) for law, gap in pairs}
+        return self._replace(values=values, laws=(self.laws[0], *(moved[id(law)] for law in self.laws[1:])))
+
     def outlook(self, case: _Case, eps: float) -> Outlook:
-        """Return what rounds take: all arms left are in each, so the best has as many as its nearest rival."""
-        delta, wins = self.asked.delta, self.wins
+        """Return what to expect in a case."""
+        is_possible, highest = partial(self._is_possible, case), 0.5 if self.asked.rounds else 1.0
+        largest = bracket(is_possible, 0.0, highest, accuracy=1e-9)[1] if is_possible(0.0) else 0.0
+        return Outlook(*self.pulls(case, eps), largest)
 
-        def losses(eps: float) -> tuple[list[float], float]:
-            """Return the shares lost as observed, a round with a bad reading at the worst, and their bound."""
-            bad = eps if case.attacked else 0.0
-            lost = [1 - (win - 2 * bad if self.is_malicious else (1 - bad) ** 2 * win) for win in wins]
-            return lost, win_level(0.0 if case.separated else eps, self.asked.declared.adversary)
+    def pulls(self, case: _Case, eps: float) -> tuple[float, float]:
+        """Return the lower bound and the expected pulls in a case."""
+        if not self._is_possible(case, eps):
+            return math.inf, math.inf
+        asked = self.asked
+        if asked.rounds:
+            bound, expected = _round_pulls(*self._losses(case, eps), asked.delta)
+            return 0.0 if asked.tolerance else bound, expected
+        tolerance = asked.tolerance.amount
+        if self.laws:
+            found, nats = characteristic_time(*self._observe(case, eps), tolerance=tolerance), NATS
+        else:
+            (shares, allowed), power = self._observed_shares(case, eps), asked.declared.adversary
+            found, nats = share_limit(shares, allowed, power, tolerance=tolerance, answer=0), SHARE_NATS
+        bound = 0.0 if asked.tolerance else found.pulls(asked.delta)
+        return bound if math.isfinite(found.time) else math.inf, toptwo_pulls(found, asked.delta, nats)
 
-        def is_possible(eps: float) -> bool:
-            lost, level = losses(eps)
+    def _is_possible(self, case: _Case, eps: float) -> bool:
+        """Return True if unlimited pulls would decide."""
+        tolerance = self.asked.tolerance.amount
+        if self.asked.rounds:
+            lost, level = self._losses(case, eps)
             return max(lost) < level
+        if self.laws:
+            is_apart = tolerance > 0 or min(self.gaps) > 0
+            return is_apart and is_decidable(*self._observe(case, eps), tolerance=tolerance)
+        (best, *rivals), allowed = self._observed_shares(case, eps)
+        if self._is_malicious:
+            return best - max(rivals) + tolerance > 2 * allowed
+        return 1 - best + max(rivals) < (1 + tolerance) * (1 - allowed)  # extensions 1.2
 
-        largest = last_true(is_possible, 0.0, 0.5, accuracy=1e-6) if is_possible(0.0) else 0.0
-        if not is_possible(eps):
-            return Outlook(math.inf, math.inf, largest)
-        lost, level = losses(eps)
-        rounds = [_rounds_until(share, level, math.log(2 * len(lost) / delta)) for share in lost]
-        least = [max(0.0, math.log(1 / (2.4 * delta))) / divergence(share, level) for share in lost]
-        bound = 0.0 if self.asked.tolerance else sum(least) + max(least)
-        return Outlook(bound, sum(rounds) + max(rounds), largest)
+    @property
+    def _is_malicious(self) -> bool:
+        return self.asked.declared.adversary is Adversary.MALICIOUS
+
+    def _losses(self, case: _Case, eps: float) -> tuple[list[float], float]:
+        """Return the shares of rounds lost as observed, those with a bad reading at the worst, and their bound."""
+        bad = eps if case.attacked else 0.0
+        lost = [1 - (win - 2 * bad if self._is_malicious else (1 - bad) ** 2 * win) for win in self.wins]
+        return lost, win_level(0.0 if case.separated else eps, self.asked.declared.adversary)
+
+    def _observe(self, case: _Case, eps: float) -> tuple[list[Observed], Levels]:
+        levels = Trust(0.0 if case.separated else eps, self.asked.declared.adversary).levels(self.asked.level)
+        bad, (best, *rivals), malicious = eps if case.attacked else 0.0, self.laws, self._is_malicious
+        seen = [Observed(law, bad, math.inf, "bottom" if malicious else "any") for law in rivals]
+        return [Observed(best, bad, -math.inf, "top" if malicious else "any"), *seen], levels
+
+    def _observed_shares(self, case: _Case, eps: float) -> tuple[tuple[float, ...], float]:
+        """Return the shares as observed, and the contamination that decisions allow for (extensions 1.2)."""
+        bad, allowed, (best, *rivals) = eps if case.attacked else 0.0, 0.0 if case.separated else eps, self.values
+        if self._is_malicious:
+            return (max(0.0, best - bad), *(min(1.0, p + bad) for p in rivals)), allowed
+        return ((1 - bad) * best, *((1 - bad) * p + bad for p in rivals)), allowed
 
 
-def _rounds_until(share: float, level: float, log_bar: float) -> int:
-    """Return after how many rounds the evidence reaches a bar if this share of them is in S: an estimate."""
+def _round_pulls(lost: Sequence[float], level: float, delta: float) -> tuple[float, float]:
+    """Return what rounds take: all arms left are in each, so the best has as many as its nearest rival."""
+    least = [max(0.0, math.log(1 / (2.4 * delta))) / divergence(share, level) for share in lost]
+    log_bar = math.log(2 * len(lost) / delta)
 
-    def is_enough(n: int) -> bool:
-        return bool(log_mixture(round(share * n), n, level, ROUND_PRIOR) >= log_bar)
+    def is_enough(share: float, n: int) -> bool:
+        return n >= _MAX_ROUNDS or bool(log_mixture(round(share * n), n, level, ROUND_PRIOR) >= log_bar)
 
-    high = 2
-    while not is_enough(high) and high < _MAX_ROUNDS:
-        high *= 2
-    return high // 2 + 1 + bisect_left(range(high // 2 + 1, high), x=True, key=is_enough)
+    rounds = [first_count(partial(is_enough, share)) for share in lost]
+    return sum(least) + max(least), sum(rounds) + max(rounds)
 
 
 def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
@@ -416,17 +357,13 @@ def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[
     return {name: tape[~((tape < low) | (tape > high)) | (tape == censored)] for name, tape in tapes.items()}
 
 
-def _assume_shares(
-    asked: Problem,
-    arms: int,
-    gap: float | Sequence[float],
-    share: float | None,
-    tapes: Mapping[str, Floats] | None,
-) -> _Shares:
+def _share_model(
+    asked: Problem, arms: int, gap: _Gap, share: float | None, tapes: Mapping[str, Floats] | None
+) -> _Model:
     if tapes is not None:
         problem = Problem(arms=tuple(tapes), at_least=asked.at_least, at_most=asked.at_most)
         judge = Judge.of(problem, [count_successes(tape, problem) for tape in tapes.values()])
-        return _Shares(asked, tuple(judge.estimate(i) for i in judge.ranking()))
+        return _Model(asked, tuple(judge.estimate(i) for i in judge.ranking()))
     if share is None:
         name, limit = ("at_least", asked.at_least) if asked.at_most is None else ("at_most", asked.at_most)
         msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"
@@ -436,10 +373,10 @@ def _assume_shares(
     require(0 < best < 1, "share", share, "be in (0, 1)", what)
     gaps, what = _each_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
     require(max(gaps) <= best, "gap", max(gaps), f"be at most the share of the best arm, {best:g}", what)
-    return _Shares(asked, (best, *(best - each for each in gaps)))
+    return _Model(asked, (best, *(best - each for each in gaps)))
 
 
-def _each_gap(arms: int, gap: float | Sequence[float]) -> list[float]:
+def _each_gap(arms: int, gap: _Gap) -> list[float]:
     check_count("arms", arms, least=2)
     several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
     gaps = [check_positive("gap", each) for each in several]
@@ -448,17 +385,21 @@ def _each_gap(arms: int, gap: float | Sequence[float]) -> list[float]:
     return gaps
 
 
-def _family_laws(asked: Problem, arms: int, gap: float | Sequence[float], family: Any) -> tuple[_Laws, str]:  # noqa: ANN401
+def _model_of(asked: Problem, laws: Sequence[Law]) -> _Model:
+    return _Model(asked, tuple(law.ppf_left(asked.level) for law in laws), tuple(laws))
+
+
+def _family_model(asked: Problem, arms: int, gap: _Gap, family: Any) -> _Model:  # noqa: ANN401
     gaps, is_name = _each_gap(arms, gap), isinstance(family, str)
     known = not is_name or family in FAMILIES
     require(known, "family", family, f"be one of {', '.join(FAMILIES)}, a law or pilot data")
     law = FAMILIES[family]() if is_name else families.of(family)
     law = law if asked.goal == "max" else law.affine(-1.0)
     behind = {g: law.affine(1.0, -g) for g in gaps}
-    return _Laws(asked, (law, *(behind[g] for g in gaps))), family if is_name else "the law given"
+    return _model_of(asked, [law, *(behind[g] for g in gaps)])
 
 
-def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
+def _pilot_model(asked: Problem, tapes: Mapping[str, Floats]) -> _Model:
     known = {name: asked.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
     sizes, is_short = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items()), len(known) < 2
     is_short = is_short or any(tape.size < 2 for tape in known.values())
@@ -474,23 +415,24 @@ def _pilot_laws(asked: Problem, tapes: Mapping[str, Floats]) -> _Laws:
     low, high = float(finite.min()), float(finite.max())
     beyond = 4 * (high - low + asked.tolerance.amount) + max(abs(low), abs(high)) + 1
     laws = [families.empirical(np.clip(tape, low - beyond, high + beyond)) for tape in known.values()]
-    return _Laws(asked, (laws[best], *(law for i, law in enumerate(laws) if i != best)))
+    return _model_of(asked, [laws.pop(best), *laws])
 
 
 def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -> Plan:
-    asked, papers = model.asked, _Papers()
-    if name != _PILOT_DATA and isinstance(model, _Laws) and asked.level == 0.5:
-        papers = _papers(model, reach)
+    asked = model.asked
+    papers, within = _NO_PULLS, None
+    if name not in (_PILOT_DATA, _SHARES) and asked.level == 0.5 and not asked.rounds:
+        papers, within = _paper_pulls(model, reach)
     cells = []
     for factor in _GAPS if min(model.gaps) > 0 else (1.0,):
         spread = model.spread(factor)
         for eps in _EPS:
-            expected = spread.outlook(_CLEAN, eps).expected
+            expected = spread.pulls(_CLEAN, eps)[1]
             pulls = math.ceil(expected) if math.isfinite(expected) else None
             cells.append(Forecast(factor * min(model.gaps), eps, pulls))
     clean, worst, promised = (model.outlook(case, asked.declared.eps) for case in (_CLEAN, _WORST, _SEPARATED))
     return Plan(
-        arms=1 + len(model.gaps),
+        arms=len(model.values),
         gaps=model.gaps,
         family=name,
         delta=asked.delta,
@@ -500,13 +442,13 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
         clean=clean,
         worst=worst,
         promised=promised,
-        algorithm1=papers.first,
-        algorithm3=papers.third,
+        algorithm1=Size(*papers[:2]),
+        algorithm3=Size(*papers[2:]),
         table=tuple(cells),
-        shares=model.shares if isinstance(model, _Shares) else None,
-        wins=model.wins if isinstance(model, _Rounds) else None,
+        shares=None if model.laws else model.values,
+        wins=model.wins if asked.rounds else None,
         pilot_size=smallest,
-        within=papers.within,
+        within=within,
     )
 
 
@@ -531,38 +473,33 @@ def toptwo_pulls(found: Limit, delta: float, nats: Sequence[float] = NATS) -> fl
     return most * math.cbrt((pulls / most) ** 3 + (first / most) ** 3)
 
 
-class _Papers(NamedTuple):
-    """What Algorithms 1 and 3 need if they know the family, and what Algorithm 1 gives for it."""
-
-    first: Size = _NEVER
-    third: Size = _NEVER
-    within: float | None = None
-    """As in `Plan`."""
+_Pulls: TypeAlias = tuple[int | None, ...]
+"""Of Algorithm 1 as printed and sharp, and of Algorithm 3 as printed and sharp; None where it cannot decide."""
+_NO_PULLS: _Pulls = (None,) * 4
 
 
-def _papers(model: _Laws, reach: float | None) -> _Papers:
-    """Return what the algorithms need at the reach that serves each of them best."""
-    tried = [_at_reach(model, t) for t in (_REACHES if reach is None else (reach,))]
-    tried = [found for found in tried if found.within is None and found.first.sharp is not None] or tried
-    chosen = []
-    for name, i in (("first", 0), ("first", 1), ("third", 0), ("third", 1)):
-        sizes = [(size, found.within) for found in tried if (size := getattr(found, name)[i]) is not None]
-        chosen.append(min(sizes, key=lambda pair: pair[0], default=(None, None)))
-    sizes_only = [size for size, _ in chosen]
-    within = max((w for size, w in chosen if size is not None and w is not None), default=None)
-    return _Papers(Size(*sizes_only[:2]), Size(*sizes_only[2:]), within)
+def _paper_pulls(model: _Model, reach: float | None) -> tuple[_Pulls, float | None]:
+    """Return what the paper's algorithms need, each at the reach that serves it best, and `Plan.within`."""
+    tried = [_pulls_at_reach(model, t) for t in (_REACHES if reach is None else (reach,))]
+    tried = [(pulls, within) for pulls, within in tried if within is None and pulls[1] is not None] or tried
+    best: list[tuple[int | None, float | None]] = []
+    for i in range(4):
+        sizes = [(pulls[i], within) for pulls, within in tried if pulls[i] is not None]
+        best.append(min(sizes, key=itemgetter(0), default=(None, None)))
+    withins = [within for size, within in best if size is not None and within is not None]
+    return tuple(size for size, _ in best), max(withins, default=None)
 
 
-def _at_reach(model: _Laws, reach: float) -> _Papers:
+def _pulls_at_reach(model: _Model, reach: float) -> tuple[_Pulls, float | None]:
     asked, c, k = model.asked, model.asked.declared, len(model.laws)
     B, m2 = max(law.minimal_B(reach) for law in model.laws), max(law.m2 for law in model.laws)
     if not 0 < B * m2 < math.inf:  # 0: an atom at the median, which the paper's algorithms do not allow
-        return _Papers()
+        return _NO_PULLS, None
     shift, amount = bounds.bias(c.eps, B, m2, c.adversary), asked.tolerance.amount
     effective = min(model.gaps) - 2 * shift  # the paper's gap, section 3
     wanted = max(effective, amount)
     if wanted < sys.float_info.min:
-        return _Papers()
+        return _NO_PULLS, None
     regular: dict[str, Any] = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
 
     def uniform(constants: bounds.Constants) -> int:
@@ -587,8 +524,8 @@ def _at_reach(model: _Laws, reach: float) -> _Papers:
         except (OutOfReach, OverflowError):
             return None
 
-    first = Size(pulls(partial(uniform, "paper")), pulls(partial(uniform, "sharp")))
+    first = pulls(partial(uniform, "paper")), pulls(partial(uniform, "sharp"))
     # without an effective gap a rival can eliminate the best arm, and those left are not bounded: audit 1.l
-    third = Size(pulls(paper_rounds), pulls(sharp_rounds)) if effective > 0 else _NEVER
+    third = (pulls(paper_rounds), pulls(sharp_rounds)) if effective > 0 else (None, None)
     within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
-    return _Papers(first, third, within)
+    return (*first, *third), within
