@@ -25,7 +25,7 @@ from rich.text import Text
 from truearm import __version__
 from truearm.claims.certificate import Alarm, Certificate
 from truearm.claims.certify import ratios
-from truearm.claims.result import COPIED, OF_PROBLEM, SCHEMA, Analysis, Lead, Ratio, Result
+from truearm.claims.result import OF_PROBLEM, SCHEMA, Analysis, Ratio, Result
 from truearm.cli import main
 from truearm.problem import Problem
 from truearm.report import tables
@@ -250,14 +250,15 @@ def _kinds() -> dict[str, Any]:
     """Return the type of every key of a document."""
     hints, asked = get_type_hints(Analysis), get_type_hints(Problem)
     alarm = TypedDict("Alarm", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
-    lead = {**get_type_hints(Lead), "as": Literal["ratio", "difference"]}
-    del lead["scale"]
     return {
         "schema": Literal[SCHEMA],
-        **{key: hints[key] for key in COPIED},
+        **{
+            field.name: hints[field.name]
+            for field in fields(Analysis)
+            if field.compare and field.name != "problem"
+        },
         "pulls": TypedDict("Pulls", {"total": int, "arms": dict[str, int]}),
         "certified_tolerance": float,
-        "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
         "target": Literal["quantile", "share", "wins", "estimate"],
         **{key: asked[key] for key in OF_PROBLEM},
         "contamination": asked["contamination"] | Literal["blind"],
@@ -267,7 +268,6 @@ def _kinds() -> dict[str, Any]:
         "certificate": Certificate,
         "conditions": dict[str, Any] | None,
         "readings": dict[str, list[float | None]] | None,
-        **{key: hints[key] for key in _of_analyses()},
         "notes": list[str],
         "ratios": list[Ratio],
     }

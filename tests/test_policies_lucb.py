@@ -62,11 +62,12 @@ def test_a_slack_is_not_reported_as_no_distance():
 
 
 def test_the_bounds_of_a_verdict_are_at_the_trusted_masses():
-    run = drive(Lucb(), problem(contamination=Contamination(0.1, "malicious")), normals((2.0, 0.0)))
-    exclusion = run.verdict.exclusions[0]
-    n, share = exclusion.upper.n, 0.05
-    assert exclusion.lower.rank == limit_rank(exclusion.lower.n, 0.4, share)
-    assert exclusion.upper.rank == n + 1 - limit_rank(n, 0.4, share)
+    tapes = normals((2.0, 0.0))
+    run = drive(Lucb(), problem(contamination=Contamination(0.1, "malicious")), tapes)
+    (claim,) = run.verdict.claims
+    low, high = (sorted(tapes[arm][:n]) for arm, n in zip("AB", claim.counts, strict=True))
+    ranks = [limit_rank(n, 0.4, 0.05) for n in claim.counts]
+    assert claim.bounds == (high[-ranks[1]], low[ranks[0] - 1])
 
 
 @pytest.mark.parametrize("quantile", [0.1, 0.9])

@@ -192,7 +192,10 @@ def test_the_largest_median_wins_and_the_first_of_equals():
     tapes = {arm: np.full(2000, value) for arm, value in zip("ABCDE", (0.0, 2.0, 1.0, 2.0, -1.0), strict=True)}
     run = drive(Uniform(), problem(5, tolerance=0.4), tapes)
     assert (run.verdict.status, run.verdict.best) == (Status.TOLERABLE, "B")
-    assert [e.arm for e in run.verdict.exclusions] == ["A", "C", "D", "E"]
+    assert [(claim.arm, claim.tolerant) for claim in run.verdict.claims] == [
+        *((arm, False) for arm in "ACE"),
+        ("D", True),
+    ]
 
 
 def test_the_result_certifies_the_true_gap_not_the_effective_one():

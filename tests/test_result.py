@@ -39,14 +39,14 @@ def with_claims(tapes, counts, **promises):
     best, *rivals = problem.arms
     entries = (Entered(best, 0, len(tapes[best])),)
     claims = tuple(Claim(arm, best, counts, 1, 0.0) for arm in rivals)
-    draft = Certificate(problem=problem, rule="pooled", best=best, entries=entries, claims=claims, digest="")
-    judges = [draft.judge(claim, tapes) for claim in claims]
-    found = [judge.against(i).log_value for i, judge in enumerate(judges, 1)]
-    claims = tuple(replace(claim, log_evidence=value) for claim, value in zip(claims, found, strict=True))
     verdict = Verdict(
         status=Status.CERTIFIED, best=best, candidates=(best,), rule="pooled", entries=entries, claims=claims
     )
-    return certify(problem, tapes, verdict)
+    draft = Certificate.of(verdict, problem=problem, digest="")
+    judges = [draft.judge(claim, tapes) for claim in claims]
+    found = [judge.against(i).log_value for i, judge in enumerate(judges, 1)]
+    claims = tuple(replace(claim, log_evidence=value) for claim, value in zip(claims, found, strict=True))
+    return certify(problem, tapes, replace(verdict, claims=claims))
 
 
 def through_json(result):

@@ -13,8 +13,8 @@ import pytest
 import truearm as ta
 from reference import count_tapes
 from test_words import CASES
-from truearm.claims.certificate import Alarm, Bound, Claim, ControlClaims, Entered, Origin, Place, Status
-from truearm.claims.result import Arm, Control, Variant
+from truearm.claims.certificate import Alarm, Claim, ControlClaims, Entered, Origin, Status
+from truearm.claims.result import Arm, Control, Place, Tiers, Variant
 from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -90,13 +90,12 @@ def test_the_page_lists_the_keys_of_every_document(documents):
         ("key", "arms", [Arm]),
         ("key", "doubts", [Alarm]),
         ("key", "control", [Control, Variant]),
+        ("key of an analysis", "tiers", [Tiers, Place]),
         (CERTIFICATE, "problem", [Problem, Contamination, Tolerance, Regularity, Handicap]),
         (CERTIFICATE, "origin", [Origin]),
         (CERTIFICATE, "entries", [Entered]),
         (CERTIFICATE, "claims", [Claim]),
-        (CERTIFICATE, "exclusions", [Bound]),
         (CERTIFICATE, "control", [ControlClaims]),
-        (CERTIFICATE, "places", [Place]),
     ],
 )
 def test_the_page_names_every_field(heading, key, kinds):

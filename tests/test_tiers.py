@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from reference import vectors
-from truearm import Contamination, VerificationError, analyze
+from truearm import Contamination, VerificationError, analyze, verify
 from truearm.claims.result import Analysis
 from truearm.evidence import Judge, comparison
 from truearm.evidence.comparison import Order, order, transitive_closure
@@ -78,10 +78,9 @@ def test_a_stranger_can_check_it(tapes):
     found = analyze(tapes, tiers=True)
     again = Analysis.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again == found
-    certificate = again.certificate
-    assert certificate.verify(tapes)
-    first, *rest = certificate.places
+    assert again.certificate.verify(tapes)
+    first, *rest = again.tiers.places
     assert (first.arm, first.best, first.worst) == ("D", 1, 1)
-    wide = replace(certificate, places=(replace(first, worst=3), *rest))
+    wide = replace(again.tiers, places=(replace(first, worst=3), *rest))
     with pytest.raises(VerificationError, match=r"places\[0\].worst is 3, but the readings give 1"):
-        wide.verify(tapes)
+        verify(replace(again, tiers=wide), tapes)

@@ -39,11 +39,11 @@ def with_certificate(result, **changes):
     return replace(result, certificate=replace(result.certificate, **changes))
 
 
-def with_bound(end, **changes):
-    """Return a result by bounds with one end of its first exclusion changed."""
-    first, *others = LUCB.certificate.exclusions
-    bound = replace(getattr(first, end), **changes)
-    return with_certificate(LUCB, exclusions=(replace(first, **{end: bound}), *others))
+def with_bound(less):
+    """Return a result by bounds with the upper bound of its first claim changed."""
+    first, *others = LUCB.certificate.claims
+    upper, lower = first.bounds
+    return with_certificate(LUCB, claims=(replace(first, bounds=(upper - less, lower)), *others))
 
 
 def crowned():
@@ -58,7 +58,7 @@ def crowned():
 
 ENTRIES = EXHAUSTED.certificate.entries
 ATTACKS = {  # one field at a time is changed by `forging.forgeries`
-    "a radius": with_bound("upper", radius=-9.0, value=LUCB.certificate.exclusions[0].upper.value - 9.0),
+    "a lower bound": with_bound(9.0),
     "no rule, with a tolerance": with_certificate(
         CERTIFIED, rule=None, problem=replace(CERTIFIED.problem, tolerance=99.0), claims=(), best="B"
     ),

@@ -319,8 +319,6 @@ def _judge(  # noqa: PLR0917 - all of a question
         result = check_support(result, data.tapes)
     doubtful = result.status is Status.DOUBTFUL
     judge = _note_in(judge, None)  # what is left are estimates
-    if tiers is not None:
-        result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))

@@ -8,13 +8,11 @@ chosen after the fact there is evidence for any arm (docs/certificate.md).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from truearm import policies
 from truearm.analysis import repeat_analysis
-from truearm.claims.certificate import Alarm, Certificate, Readings, digest
+from truearm.claims.certificate import Certificate, Readings, Tapes, digest
 from truearm.claims.certify import ratios
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Analysis, Result, check_schema
@@ -22,7 +20,7 @@ from truearm.claims.suite import Runs, Suite, judge_suite
 from truearm.commands.measure import runs_of
 from truearm.data.columns import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
-from truearm.evidence.counts import Counted, Counts
+from truearm.evidence.counts import Counts
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
@@ -87,23 +85,20 @@ def verify(
         ...
     truearm.errors.VerificationError: best is 'B', but the readings give 'A'
     """
-    source = readings
-    if source is not None:
-        _check_kind(source)
+    source: Any = readings
     if isinstance(result, Mapping) and "suite" in result:
         return _verify_suite(result, source)
     if isinstance(result, Result):
         certificate, kept, given = result.certificate, result.readings, result.to_dict()
-        if source is None and isinstance(result, Analysis):
-            source = result.counts
+        source = result.counts if source is None and isinstance(result, Analysis) else source
     else:
         certificate, given = certificate_of(result), dict(result)
-        kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.get("readings"), "readings")
+        kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.pop("readings", None), "readings")
     refuse(source is None and kept is None, "the result does not carry its readings; give them beside it")
     if source is not None and kept is not None:
-        _check_kept(certificate, kept)
-    given.pop("readings", None)
-    repeat, trust = _repeat(certificate, kept or {} if source is None else source, given, policy)
+        tapes, _ = _read(certificate, kept)
+        _check_digest(certificate, tapes, "the readings in the document are not those that it is verified by")
+    repeat, trust = _repeat(certificate, kept if source is None else source, given.get("units"), policy)
     expected = repeat.to_dict()
     expected.pop("conditions", None)  # how readings were taken does not follow from them
     if "ratios" in given:  # relative to the arm that the given ones are relative to
@@ -118,8 +113,7 @@ def verify(
 
 def verify_certificate(certificate: Certificate, readings: Readings) -> Verified:
     """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result."""
-    _check_kind(readings)
-    repeat, trust = _repeat(certificate, readings, {}, None)
+    repeat, trust = _repeat(certificate, readings)
     _compare({"certificate": to_plain(certificate)}, {"certificate": to_plain(repeat.certificate)})
     return Verified(trust)
 
@@ -131,141 +125,97 @@ def certificate_of(data: Mapping[str, Any]) -> Certificate:
     return certificate
 
 
-# Readings
-
-
-def _check_kind(readings: object) -> None:
-    if not isinstance(readings, Mapping | Dataset | Counts | Study):
-        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
-        raise InvalidArgument(f"readings must be {kinds}, but got {type(readings).__name__}")
-
-
-def _check_kept(certificate: Certificate, kept: Readings) -> None:
-    tapes = _columns(kept, rounds=certificate.problem.rounds) if certificate.is_analysis else kept
-    if _digest(certificate, tapes) != certificate.digest:
-        msg = "the readings in the document are not those that it is verified by: their digest differs"
-        raise VerificationError(msg)
-
-
-def _read(certificate: Certificate, source: Source) -> tuple[Readings, Dataset | None]:
-    """Return the readings as they were decided by, and their table, or raise unless they are the certificate's."""
-    tapes: Readings
-    problem, table = certificate.problem, None
-    if isinstance(source, Study):
-        tapes = source.readings
-    elif isinstance(source, Counts):
-        tapes, table = source.arms(), Dataset({}, counted=source)
-    elif isinstance(source, Dataset):
-        is_aligned = certificate.is_analysis and problem.rounds and source.counts is None
-        table = source.align() if is_aligned else source
-        if table.counter is not None and certificate.is_analysis:
-            repeat_analysis(certificate, table)  # counts become as fine as the decision needs
-        tapes = table.tapes if table.counts is None else table.counts.arms()
-    else:
-        tapes = _columns(source, rounds=problem.rounds) if certificate.is_analysis else source
-    if unknown := [arm for arm in tapes if arm not in problem.arms]:
-        msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, unknown)):.200}"
-        raise VerificationError(msg)
-    if _digest(certificate, tapes) != certificate.digest:
-        msg = "the readings are not those of the certificate: their digest differs"
-        if problem.rounds and not isinstance(source, Study):
-            msg += ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
-            msg += " (round, as in analyze)"
-        raise VerificationError(msg)
-    return tapes, table
-
-
-def _digest(certificate: Certificate, tapes: Readings) -> str:
-    try:
-        return digest(certificate.problem, tapes)
-    except (TypeError, ValueError, OverflowError):
-        msg = "readings must be numbers by arm, None for a pull never told and nan for a reading that went wrong"
-        raise InvalidArgument(msg) from None
-
-
-def _columns(readings: Readings, *, rounds: bool) -> Readings:
-    """Return readings as an analysis takes them: None is a missing one, and all arms have the same rounds."""
-    tapes: dict[str, Any] = {}
-    for arm, tape in readings.items():
-        if isinstance(tape, Counted | np.ndarray):
-            tapes[arm] = tape if isinstance(tape, Counted) else as_readings(tape, arm)
-        else:
-            tapes[arm] = as_readings([math.nan if x is None else x for x in tape], arm)
-    return Dataset(tapes).align().tapes if rounds else tapes
-
-
 # Deciding again
 
 
 def _repeat(
-    certificate: Certificate, source: Source, given: Mapping[str, Any], policy: "Policy[Any] | None"
+    certificate: Certificate,
+    source: Any,  # noqa: ANN401 - the user's
+    units: Any = None,  # noqa: ANN401 - of an untrusted document
+    policy: "Policy[Any] | None" = None,
 ) -> tuple[Result, tuple[str, ...]]:
     """Return the result made again, and what was taken on trust for it."""
     tapes, table = _read(certificate, source)
-    if not isinstance(source, Study) and not certificate.is_analysis:
-        _check_repeatable(certificate, policy)
-    try:
-        if isinstance(source, Study):
-            return _end(Study.replay(source.definition, source.events())), ()
-        if certificate.is_analysis:
-            return _analyze_again(certificate, tapes, table, given)
-        return _retrace(certificate, tapes, policy), ()
-    except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
-        raise VerificationError(f"certificate.origin does not lead to these readings: {error}") from None
-
-
-def _check_repeatable(certificate: Certificate, policy: "Policy[Any] | None") -> None:
-    origin = certificate.origin
-    if origin is None or (policy is None and origin.by is None):
+    _check_digest(certificate, tapes, "the readings are not those of the certificate")
+    origin, is_study = certificate.origin, isinstance(source, Study)
+    if not is_study and (origin is None or (policy is None and origin.by is None)):
         msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
         raise InvalidArgument(msg)
     msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
-    refuse(origin.overlapping, msg)
+    refuse(not is_study and origin is not None and origin.overlapping, msg)
+    try:
+        if is_study:
+            study = Study.replay(source.definition, source.events())
+        elif certificate.is_analysis:
+            return _analyze(certificate, table, units, has_rows=isinstance(source, Dataset) and bool(table.tapes))
+        else:
+            assert origin is not None
+            chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
+            how: dict[str, Any] = {"policy": chosen, "max_pulls": origin.max_pulls or 0, "seed": origin.seed}
+            study = Study.retrace(certificate.problem, cast("Tapes", tapes), **how)
+        study.stop()  # where it is, if it was not done
+    except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
+        raise VerificationError(f"certificate.origin does not lead to these readings: {error}") from None
+    assert study.result is not None
+    return study.result, ()
 
 
-def _end(study: Study) -> Result:
-    """Return the result of a study, stopped where it is if it was not done."""
-    study.stop()
-    result = study.result
-    assert result is not None
-    return result
+def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  # noqa: ANN401 - the user's
+    """Return the readings as they were decided by, and the table that an analysis is made from."""
+    if isinstance(source, Study):
+        return source.readings, Dataset({})
+    if isinstance(source, Mapping) and not certificate.is_analysis:
+        return source, Dataset({})
+    if isinstance(source, Mapping):  # None is a missing reading
+        tapes = {arm: [math.nan if x is None else x for x in tape] for arm, tape in source.items()}
+        table = Dataset({arm: as_readings(tape, arm) for arm, tape in tapes.items()})
+    else:
+        table = Dataset({}, counted=source) if isinstance(source, Counts) else source
+    if not isinstance(table, Dataset):
+        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
+        raise InvalidArgument(f"readings must be {kinds}, but got {type(source).__name__}")
+    if certificate.is_analysis and certificate.problem.rounds and table.counts is None:
+        table = table.align()
+    if certificate.is_analysis and table.counter is not None:
+        repeat_analysis(certificate, table)  # counts become as fine as the decision needs
+    return table.tapes if table.counts is None else table.counts.arms(), table
 
 
-def _retrace(certificate: Certificate, tapes: Readings, policy: "Policy[Any] | None") -> Result:
-    """Return the result of a study that never decided while pulls were out: then it follows from the tapes."""
-    origin = certificate.origin
-    assert origin is not None
-    chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
-    known = {arm: tape for arm, tape in tapes.items() if not isinstance(tape, Counted)}
-    study = Study.retrace(
-        certificate.problem, known, policy=chosen, max_pulls=origin.max_pulls or 0, seed=origin.seed
-    )
-    for arm, tape in study.readings.items():
-        if len(tape) != len(tapes.get(arm, ())):
-            raise ProtocolError(f"it would have pulled {arm!r} {len(tape)} times, not {len(tapes.get(arm, ()))}")
-    return _end(study)
+def _check_digest(certificate: Certificate, tapes: Readings, otherwise: str) -> None:
+    """Raise unless these are the readings of the certificate."""
+    problem = certificate.problem
+    if unknown := [arm for arm in tapes if arm not in problem.arms]:
+        msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, unknown)):.200}"
+        raise VerificationError(msg)
+    try:
+        is_same = digest(problem, tapes) == certificate.digest
+    except (TypeError, ValueError, OverflowError):
+        msg = "readings must be numbers by arm, None for a pull never told and nan for a reading that went wrong"
+        raise InvalidArgument(msg) from None
+    if not is_same:
+        hint = ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
+        hint = f"{hint} (round, as in analyze)" if problem.rounds else ""
+        raise VerificationError(f"{otherwise}: their digest differs{hint}")
 
 
-def _analyze_again(
-    certificate: Certificate, tapes: Readings, table: Dataset | None, given: Mapping[str, Any]
+def _analyze(
+    certificate: Certificate,
+    table: Dataset,
+    units: Any,  # noqa: ANN401 - of an untrusted document
+    *,
+    has_rows: bool,
 ) -> tuple[Result, tuple[str, ...]]:
     """Return an analysis made again; what columns said of its rows is on trust unless they are at hand."""
-    arms = certificate.problem.arms
-    if table is not None and table.counts is None:
-        table = table._replace(tapes={arm: table.tapes[arm] for arm in arms})
+    if table.tapes:
+        table = table._replace(tapes={arm: table.tapes[arm] for arm in certificate.problem.arms})
+    if has_rows:
         return repeat_analysis(certificate, table), ()
-    if table is None:
-        table = Dataset({arm: np.asarray(tapes[arm], dtype=np.float64) for arm in arms})
-    units: Units | None = from_plain(Units | None, given.get("units"), "units")
-    doubts: tuple[Alarm, ...] = from_plain(tuple[Alarm, ...], given.get("doubts", ()), "doubts")
-    if not given and certificate.rule is None:
-        doubts = (Alarm(_ABOUT_ROWS[0], ""),)  # a certificate alone does not say which doubt it had
-    doubts = tuple(doubt for doubt in doubts if doubt.kind in _ABOUT_ROWS)
+    known: Units | None = from_plain(Units | None, units, "units")
+    doubts = tuple(doubt for doubt in certificate.doubts if doubt.kind in _ABOUT_ROWS)
     columns = (f", of the column {doubt.detail!r}" if doubt.detail else "" for doubt in doubts)
-    trust = [f"a doubt about the rows{column}; give their table" for column in columns]
-    if units is not None:
-        trust.insert(0, f"one reading per {units.name!r}; give the table of rows")
-    return repeat_analysis(certificate, table, units=units, doubts=doubts), tuple(trust)
+    trust = [f"one reading per {known.name!r}; give the table of rows"] if known is not None else []
+    trust += [f"a doubt about the rows{column}; give their table" for column in columns]
+    return repeat_analysis(certificate, table, units=known, doubts=doubts), tuple(trust)
 
 
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:

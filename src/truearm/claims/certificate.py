@@ -69,17 +69,19 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An arm is rejected by evidence, as of the first `counts` pulls of each arm."""
+    """An arm is rejected as of the first `counts` pulls of each arm: by evidence, or by confidence bounds."""
 
     arm: str
     leader: str
     counts: tuple[int, ...] | None
     """Pulls issued to each arm when the claim was made; None: it rests on all of them."""
-    entered: int
+    entered: int = 0
     """How many entries of the pooled rule had begun by then; the last of them had not ended."""
-    log_evidence: float
+    log_evidence: float = 0.0
     tolerant: bool = False
     """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
+    bounds: tuple[float, float] | None = None
+    """Instead of evidence, the arm's upper bound, less the tolerance if tolerant, and the leader's lower one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,36 +94,6 @@ class ControlClaims:
     """Claims that reject the control by an arm that beats it."""
     not_better: tuple[Claim, ...] = ()
     """Claims that reject an arm by the control, up to the tolerance; with an error probability of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3)."""
-
-    arm: str
-    best: int
-    worst: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius."""
-
-    arm: str
-    n: int
-    value: float
-    rank: int | None = None
-    radius: float = 0.0
-    """Added to the order statistic, or to the averaged median when there is no rank."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """An arm is excluded because its upper bound lies below another arm's lower bound."""
-
-    arm: str
-    upper: Bound
-    lower: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +120,30 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
-    """What a decision rests on."""
+class Verdict:
+    """How and why a policy stopped."""
 
+    status: Status
+    candidates: tuple[str, ...]
+    """The arms that no claim rejects."""
     best: str | None = None
     rule: Rule | None = None
+    """What evidence must reach; None if bounds decided, or nothing did."""
     entries: tuple[Entered, ...] = ()
     claims: tuple[Claim, ...] = ()
-    exclusions: tuple[Exclusion, ...] = ()
     design: Design = "sequential"
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
     estimated: bool = False
     """Whether arms were compared by a user's estimator, not by a quantile."""
     control: ControlClaims | None = None
     """Which arms beat a control, if that was asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Grounds):
-    """How and why a policy stopped."""
-
-    status: Status
-    candidates: tuple[str, ...]
     doubts: tuple[Alarm, ...] = ()
     """The assumptions that the readings contradict; if any, nothing is certified."""
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """The arms that a claim rejects outright."""
+        return tuple(claim.arm for claim in self.claims if not claim.tolerant)
 
     @classmethod
     def doubtful(
@@ -182,30 +154,23 @@ class Verdict(Grounds):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate(Grounds):
-    """A decision with its dated claims, and the inputs from which it can be repeated."""
+class Certificate(Verdict):
+    """A verdict with its dated claims, and the inputs from which it can be repeated."""
 
     problem: Problem
     digest: str
     origin: Origin | None = None
     """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
-    places: tuple[Place, ...] = ()
-    """The place of every arm, all at once, if that was asked."""
 
     @classmethod
     def of(cls, verdict: Verdict, **rest: Any) -> "Certificate":  # noqa: ANN401 - the fields above
         """Return the certificate of a verdict."""
-        return cls(**{field.name: getattr(verdict, field.name) for field in fields(Grounds)}, **rest)
+        return cls(**{field.name: getattr(verdict, field.name) for field in fields(Verdict)}, **rest)
 
     @property
     def is_analysis(self) -> bool:
         """Whether it is that of an analysis."""
         return self.origin is not None and self.origin.by == "analyze"
-
-    @property
-    def rejected(self) -> tuple[str, ...]:
-        """The arms that a claim rejects outright."""
-        return tuple(claim.arm for claim in self.claims if not claim.tolerant)
 
     @property
     def log_threshold(self) -> float | None:

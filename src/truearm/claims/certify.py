@@ -19,7 +19,6 @@ from truearm.claims.certificate import (
     Claim,
     ControlClaims,
     Origin,
-    Place,
     Readings,
     Status,
     Tapes,
@@ -29,7 +28,7 @@ from truearm.claims.certificate import (
     sample_of,
     samples_of,
 )
-from truearm.claims.result import Arm, Better, Control, Lead, Ratio, Reach, Result, Tiers, Variant
+from truearm.claims.result import Arm, Better, Control, Lead, Place, Ratio, Reach, Result, Tiers, Variant
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.comparison import Method, against_control, order
 from truearm.evidence.intervals import eps_of_change
@@ -222,7 +221,7 @@ def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Samp
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
     earlier = {}
-    for claim in certificate.claims:
+    for claim in certificate.claims if certificate.rule else ():  # not by bounds
         accuser = places[claim.leader]
         if not claim.tolerant and (accuser != leader or claim.counts not in (None, latest)):
             dated = claim.counts is not None
@@ -259,7 +258,7 @@ def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     enough for all arms at once (T10a).
     """
     if verdict.rule is None:
-        return tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
+        return tuple(c.arm for c in verdict.claims if c.bounds and c.bounds[0] == c.bounds[1])
     judge = found.judge
     arms, bar = judge.problem.arms, judge.log_strict if verdict.best is None else judge.log_threshold
 
@@ -267,8 +266,7 @@ def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
         judges = (judge, found.earlier[i]) if i in found.earlier else (judge,)
         return any(one.against(i, closed=True, enough=bar).log_value >= bar for one in judges)
 
-    claimed = {claim.arm for claim in verdict.claims if not claim.tolerant}
-    return tuple(arm for i, arm in enumerate(arms) if arm in claimed and not is_behind(i))
+    return tuple(arm for i, arm in enumerate(arms) if arm in verdict.rejected and not is_behind(i))
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
@@ -306,7 +304,7 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
         decided = 0.0 if verdict.status in _STRICT else math.inf
         return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
     places = _places(judge.problem.arms)
-    worst = judge.tolerance([places[claim.arm] for claim in verdict.claims if not claim.tolerant])
+    worst = judge.tolerance([places[arm] for arm in verdict.rejected if verdict.rule is not None])
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst

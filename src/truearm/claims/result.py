@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
+import msgspec
+
 from truearm.claims import show
-from truearm.claims.certificate import DECIDED, Alarm, Certificate, Place, Status
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
 from truearm.claims.plain import Backend, from_plain, to_plain
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
@@ -19,10 +21,6 @@ from truearm.evidence.units import Units
 from truearm.problem import Design, Problem, refuse
 
 SCHEMA = 3  # of the dictionaries below; raised when a key changes its meaning
-COPIED = (  # keys that hold a field as it is
-    *("status", "best", "leader", "ties", "may_tie", "candidates", "breakdown", "breakdown_estimate"),
-    *("arms", "quality", "design", "control"),
-)
 OF_PROBLEM = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")
 
 
@@ -70,8 +68,7 @@ class Reach(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(msgspec.Struct, frozen=True, rename={"scale": "as"}):
     """How much better the best arm is than another one."""
 
     than: str
@@ -205,13 +202,14 @@ class Result:
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
-        problem = to_plain(self.problem)
+        problem, separate = to_plain(self.problem), ("problem", "certificate", "doubts", "alarms")
+        own = [field.name for field in fields(self) if field.compare and field.name not in separate]
+        plain: dict[str, Any] = to_plain({name: getattr(self, name) for name in own}, null=True)
         plain = {
             "schema": SCHEMA,
-            **{key: to_plain(getattr(self, key), null=True) for key in COPIED},
-            "pulls": {"total": self.total, "arms": dict(self.pulls)},
-            "certified_tolerance": to_plain(self.tolerance, null=True),
-            "better_by": [_rename(to_plain(lead, null=True), "scale", "as") for lead in self.better_by],
+            **plain,
+            "pulls": {"total": self.total, "arms": plain["pulls"]},
+            "certified_tolerance": plain["tolerance"],
             "target": "estimate" if self.certificate.estimated else self.problem.target,
             **{key: problem[key] for key in OF_PROBLEM},
             **({"contamination": "blind"} if self.problem.is_blind else {}),
@@ -240,7 +238,7 @@ class Result:
                 **data,
                 "pulls": data["pulls"]["arms"],
                 "tolerance": _or(data["certified_tolerance"], math.inf),
-                "better_by": [_lead(lead) for lead in data["better_by"]],
+                "better_by": [{**lead, "observed": _or(lead["observed"], math.inf)} for lead in data["better_by"]],
                 "arms": [{key: _or(x, _end(key)) for key, x in arm.items()} for arm in data["arms"]],
                 "quality": [(_or(x, -math.inf), share) for x, share in data["quality"]],
                 "problem": data["certificate"]["problem"],
@@ -276,6 +274,15 @@ class Better:
     log_evidence: float
     breakdown: Breakdown | None
     """Largest contamination under which all such claims hold; None with more than 100 arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3)."""
+
+    arm: str
+    best: int
+    worst: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,10 +342,7 @@ class Analysis(Result):
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
-        inherited = {field.name for field in fields(Result)}
-        own = sorted(field.name for field in fields(Analysis) if field.compare and field.name not in inherited)
-        plain = {key: to_plain(getattr(self, key), null=True) for key in own}
-        return {**Result.to_dict(self, readings=readings), **plain, "notes": list(self.notes)}
+        return {**Result.to_dict(self, readings=readings), "notes": list(self.notes)}
 
     @classmethod
     def around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above
@@ -354,14 +358,6 @@ def check_schema(data: Mapping[str, Any]) -> None:
     )
     msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
     refuse(data.get("schema") != SCHEMA, msg)
-
-
-def _lead(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_rename(data, "as", "scale"), "observed": _or(data["observed"], math.inf)}
-
-
-def _rename(data: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    return {new if key == old else key: value for key, value in data.items()}
 
 
 def _end(key: str) -> float:

@@ -113,13 +113,8 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
                 values = orient(values, problem, arm)
             told[arm] = Told(np.arange(first, issued[arm]), values)
         state = policy.tell(state, told, issued)
-    gone = {claim.arm for claim in decision.claims if not claim.tolerant}
-    if decision.status is not Status.TOLERABLE:
-        gone |= {exclusion.arm for exclusion in decision.exclusions}
-    elif decision.exclusions:  # these are about every other arm, those that were never rejected too
-        gone |= set(arms).difference(policy.standing(state).alive)
     answer = None if decision.best is None else arms.index(decision.best)
-    rejected = tuple(i for i, arm in enumerate(arms) if arm in gone)
+    rejected = tuple(i for i, arm in enumerate(arms) if arm in decision.rejected)
     return Run(decision.status, answer, tuple(issued.values()), rejected)
 
 

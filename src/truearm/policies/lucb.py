@@ -13,18 +13,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from truearm import bounds
 from truearm.bounds.contamination import Count
 from truearm.bounds.mixture import Prior
 from truearm.bounds.search import first_count
-from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
+from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
-from truearm.problem import Problem, as_number, check_count
+from truearm.problem import Interval, Problem, as_number, check_count
 
 
 def concentration(alpha: float, t_opt: int) -> float:
@@ -46,16 +46,7 @@ def _rank(n: int, p0: float, alpha: float, t_opt: int) -> int:
     return int(limit_rank(n, p0, alpha, t_opt=t_opt))
 
 
-class Limits(NamedTuple):
-    """The two confidence limits of an arm, and their ranks among its readings that have a value."""
-
-    low_rank: int
-    high_rank: int
-    low: float
-    high: float
-
-
-UNKNOWN = Limits(0, 1, -math.inf, math.inf)
+UNKNOWN = Interval(-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +57,8 @@ class LucbState:
     levels: Levels
     """Trusted masses below the quantile plus slack, and above the quantile."""
     samples: tuple[Sample, ...]
-    limits: tuple[Limits, ...]
+    limits: tuple[Interval, ...]
+    """The two confidence limits of each arm."""
     leader_next: bool
     decision: Batch | Verdict
 
@@ -166,10 +158,10 @@ class Lucb(Eager):
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 
-    def _limits(self, state: LucbState, sample: Sample) -> Limits:
+    def _limits(self, state: LucbState, sample: Sample) -> Interval:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
         ranks = low - sample.unknown, sample.n + 1 - high - sample.outside  # evidence T8
-        return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
+        return Interval(sample.at(ranks[0]), sample.at(ranks[1]))
 
     def _rank(self, state: LucbState, n: int, p0: float) -> int:
         return _rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)
@@ -193,14 +185,11 @@ def _pair(state: LucbState) -> tuple[int, int]:
 def _make_verdict(state: LucbState, leader: int, status: Status) -> Verdict:
     """Return the verdict with every other arm's upper limit below the leader's lower one, less the tolerance."""
     arms, head = state.problem.arms, state.limits[leader]
-    lower = Bound(arms[leader], state.samples[leader].n, head.low, rank=head.low_rank)
-    exclusions = tuple(
-        Exclusion(arm, _upper(state, i, head.low), lower) for i, arm in enumerate(arms) if i != leader
+    counts, tolerant = tuple(sample.n for sample in state.samples), status is Status.TOLERABLE
+    highs = [limit.high - state.problem.tolerance.amount * (limit.high > head.low) for limit in state.limits]
+    claims = tuple(
+        Claim(arm, arms[leader], counts, tolerant=tolerant, bounds=(highs[i], head.low))
+        for i, arm in enumerate(arms)
+        if i != leader
     )
-    return Verdict(status=status, best=arms[leader], candidates=(arms[leader],), exclusions=exclusions)
-
-
-def _upper(state: LucbState, arm: int, low: float) -> Bound:
-    limit, n = state.limits[arm], state.samples[arm].n
-    less = -state.problem.tolerance.amount if limit.high > low else 0.0
-    return Bound(state.problem.arms[arm], n, limit.high + less, rank=limit.high_rank, radius=less)
+    return Verdict(status=status, best=arms[leader], candidates=(arms[leader],), claims=claims)

@@ -20,7 +20,7 @@ from truearm import bounds
 from truearm.bounds import Constants
 from truearm.bounds.contamination import check_constants
 from truearm.bounds.ranks import most_bad
-from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
+from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
 from truearm.problem import Interval, Problem
@@ -31,12 +31,11 @@ GROWTH = 1.3  # of counts between sharp looks: 1.2 to 1.5 need the same pulls wi
 
 
 class Limit(NamedTuple):
-    """One end of an interval, and the pulls it rests on."""
+    """One end of an interval; a tolerance is taken off the radius, so that equal numbers stay equal."""
 
     estimate: float
     radius: float
     """Added to the estimate; negative for a lower end."""
-    n: int
 
     @property
     def value(self) -> float:
@@ -58,7 +57,7 @@ class PaperState:
     lowers: tuple[Limit, ...]
     """Per arm the greatest lower end of all rounds."""
     leader: int | None
-    exclusions: tuple[Exclusion, ...]
+    claims: tuple[Claim, ...]
     decision: Batch | Verdict
 
     @property
@@ -77,7 +76,7 @@ class _Rounds(Eager):
     def standing(self, state: PaperState) -> Standing:
         arms = state.problem.arms
         alive = tuple(arms[i] for i in state.alive)
-        so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, exclusions=state.exclusions)
+        so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, claims=state.claims)
         return Standing(None if state.leader is None else arms[state.leader], alive, {}, math.inf, so_far)
 
 
@@ -319,10 +318,10 @@ def _start(problem: Problem, first: int) -> PaperState:
         round=0,
         readings=(np.empty(0),) * k,
         alive=tuple(range(k)),
-        uppers=(Limit(math.inf, 0.0, 0),) * k,
-        lowers=(Limit(-math.inf, 0.0, 0),) * k,
+        uppers=(Limit(math.inf, 0.0),) * k,
+        lowers=(Limit(-math.inf, 0.0),) * k,
         leader=None,
-        exclusions=(),
+        claims=(),
         decision=dict.fromkeys(problem.arms, first),
     )
 
@@ -354,21 +353,20 @@ def _exclude(
     least = min(_finite_at(readings, bad) for readings in left) if late else -math.inf
     found = {i: estimate(state.readings[i], least) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
-    n = state.readings[leader].size
     uppers, lowers = list(state.uppers), list(state.lowers)
     for i, (low, high) in found.items():
-        uppers[i] = min(uppers[i], Limit(high, radius, n), key=lambda end: end.value)
-        lowers[i] = max(lowers[i], Limit(low, -radius, n), key=lambda end: end.value)
-    best = Limit(found[leader].low, -radius, n)
-    gone = [i for i in state.alive if found[i].high + radius < best.value]  # Alg. 2, Alg. 3
-    new = [_exclusion(state, i, Limit(found[i].high, radius, n), leader, best) for i in gone]
+        uppers[i] = min(uppers[i], Limit(high, radius), key=lambda end: end.value)
+        lowers[i] = max(lowers[i], Limit(low, -radius), key=lambda end: end.value)
+    best = found[leader].low - radius
+    gone = [i for i in state.alive if found[i].high + radius < best]  # Alg. 2, Alg. 3
+    new = [_claim(state, i, leader, (found[i].high + radius, best)) for i in gone]
     return replace(
         state,
         alive=tuple(i for i in state.alive if i not in gone),
         uppers=tuple(uppers),
         lowers=tuple(lowers),
         leader=leader if found[leader].low > -math.inf else None,
-        exclusions=(*state.exclusions, *new),
+        claims=(*state.claims, *new),
     )
 
 
@@ -381,16 +379,17 @@ def _finite_at(values: Floats, place: int) -> float:
     return float(values[at]) if at < values.size and not math.isnan(values[at]) else math.inf
 
 
-def _exclusion(state: PaperState, arm: int, upper: Limit, leader: int, lower: Limit) -> Exclusion:
-    arms = state.problem.arms
-    ends = (Bound(arms[i], end.n, end.value, radius=end.radius) for i, end in ((arm, upper), (leader, lower)))
-    return Exclusion(arms[arm], *ends)
+def _claim(
+    state: PaperState, arm: int, leader: int, bounds: tuple[float, float], *, tolerant: bool = False
+) -> Claim:
+    arms, counts = state.problem.arms, tuple(readings.size for readings in state.readings)
+    return Claim(arms[arm], arms[leader], counts, tolerant=tolerant, bounds=bounds)
 
 
 def _separate(state: PaperState) -> PaperState:
     """Return the state stopped with the one arm left."""
     best = state.problem.arms[state.alive[0]]
-    verdict = Verdict(status=Status.SEPARATED, best=best, candidates=(best,), exclusions=state.exclusions)
+    verdict = Verdict(status=Status.SEPARATED, best=best, candidates=(best,), claims=state.claims)
     return replace(state, decision=verdict)
 
 
@@ -398,19 +397,19 @@ def _tolerate(state: PaperState) -> PaperState | None:
     """Return the state stopped because no arm is better than the leader by more than the tolerance, or None.
 
     The effective gap of the leader is at most the largest upper end of another arm, excluded ones included, less
-    the leader's lower end, whether or not gaps are positive (audit 1.l). Each exclusion of the verdict says that
-    an upper end less the tolerance is not above that lower end.
+    the leader's lower end, whether or not gaps are positive (audit 1.l). Each tolerant claim of the verdict says
+    that an upper end less the tolerance is not above that lower end.
     """
     amount, leader = state.problem.tolerance.amount, state.leader
     if not amount or leader is None:
         return None
-    lower = state.lowers[leader]
-    rivals = [(i, end._replace(radius=end.radius - amount)) for i, end in enumerate(state.uppers) if i != leader]
-    if any(upper.value > lower.value for _, upper in rivals):
+    lower = state.lowers[leader].value
+    uppers = [end._replace(radius=end.radius - amount).value for end in state.uppers]
+    if any(upper > lower for i, upper in enumerate(uppers) if i != leader):
         return None
     best = state.problem.arms[leader]
-    exclusions = tuple(_exclusion(state, i, upper, leader, lower) for i, upper in rivals)
-    verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), exclusions=exclusions)
+    left = [_claim(state, i, leader, (uppers[i], lower), tolerant=True) for i in state.alive if i != leader]
+    verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), claims=(*state.claims, *left))
     return replace(state, decision=verdict)
 
 

@@ -22,7 +22,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.certificate import Tapes, digest
+from truearm.claims.certificate import Claim, Tapes, digest
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Account, Gate, judge_gate
 from truearm.claims.result import Analysis, Result
@@ -248,22 +248,19 @@ def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
             name_of(claim.leader),
             "not better by more than the tolerance" if claim.tolerant else "not the best",
             count(result.total if claim.counts is None else sum(claim.counts)),
-            words.evidence(claim.log_evidence),
+            _grounds(claim),
         )
         for claim in certificate.claims
     ]
-    claims += [
-        (
-            name_of(one.arm),
-            name_of(one.lower.arm),
-            "not the best",
-            count(one.upper.n + one.lower.n),
-            f"{number(one.upper.value, None, ROUND_CEILING)} < {number(one.lower.value, None, ROUND_FLOOR)}",
-        )
-        for one in certificate.exclusions
-    ]
     heading = ("arm", "leader", "claim", f"after {voice.reading}s of all arms", "evidence")
     return {"facts": facts, "claims": [heading, *claims] if claims else []}
+
+
+def _grounds(claim: Claim) -> str:
+    if claim.bounds is None:
+        return words.evidence(claim.log_evidence)
+    upper, lower = claim.bounds
+    return f"{number(upper, None, ROUND_CEILING)} < {number(lower, None, ROUND_FLOOR)}"
 
 
 # Suites and ledgers

@@ -8,9 +8,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from statistics import fmean, stdev
 from typing import Any
 
-from truearm.claims.certificate import Place, Tapes
+from truearm.claims.certificate import Tapes
 from truearm.claims.gates import Account
-from truearm.claims.result import Analysis, Arm, Ratio, Result
+from truearm.claims.result import Analysis, Arm, Place, Ratio, Result
 from truearm.claims.suite import Compared, SuiteResult
 from truearm.problem import Adversary
 from truearm.report.numbers import (

@@ -172,11 +172,7 @@ def standing(result: Result, arm: str, *, by: bool = False) -> str:
         return "good enough" if tolerable else "best"
     if (arm in result.ties and not is_tie_by_handicap(result)) or arm in result.may_tie:
         return "may tie" if arm in result.may_tie else "tied"
-    certificate = result.certificate
-    excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
-    if not tolerable:  # the exclusions of a tolerable end are up to the tolerance
-        excluded |= {exclusion.arm for exclusion in certificate.exclusions}
-    if arm in result.candidates or (tolerable and arm not in excluded):
+    if arm in result.candidates or (tolerable and arm not in result.certificate.rejected):
         return "candidate"  # also arms behind by the order of listing only (evidence T11)
     accuser = result.excluded.get(arm) if by and isinstance(result, Analysis) else None
     return "excluded" if accuser is None else f"excluded by {name_of(accuser)}"
@@ -1014,7 +1010,7 @@ def _statements(result: Result) -> str:
     parts = {  # with false discoveries the mean share of errors is bounded
         "all arms named better than the control": control is not None and control.method != "fdr",
         "all arms named not better": control is not None,
-        "all places and tiers": result.certificate.places,
+        "all places and tiers": getattr(result, "tiers", None),
         _STATEMENTS[result.problem.target]: True,
     }
     return ", ".join(part for part, holds in parts.items() if holds)
