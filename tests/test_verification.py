@@ -226,7 +226,7 @@ def test_rounds_of_arms_that_were_not_in_all_of_them_are_verified_by_what_was_an
 def test_a_number_of_readings_is_not_rounded():
     """Of three million readings a millionth are three."""
     few = count_tapes({"A": np.arange(6.0), "B": np.arange(-3.0, 3.0)})
-    columns = {arm: column._replace(counts=column.counts << 19) for arm, column in few.columns.items()}
+    columns = {arm: replace(column, counts=column.counts << 19) for arm, column in few.columns.items()}
     many = replace(few, columns=columns)
     data = json.loads(json.dumps(analyze(many).to_dict()))
     assert verify(data, many)
