@@ -249,7 +249,7 @@ def test_a_race_is_a_gate(tmp_path):
 def test_what_a_gate_cannot_be_asked(tmp_path):
     for more, message in (
         (("--delta", "0.1"), "remove --delta"),
-        (("--save", tmp_path / "r.db", "--seed", "1"), "remove --seed, --save"),
+        (("--save", tmp_path / "r.db", "--seed", "1"), "remove --seed and --save"),
         (("--metrics", "json"), "remove --metrics"),
         (("--fail-if-worse-than", "old"), "remove --fail-if-worse-than"),
         (("-n", "third", "true"), "open a gate for each candidate"),
@@ -258,7 +258,7 @@ def test_what_a_gate_cannot_be_asked(tmp_path):
         ended = race(tmp_path, "true", "true", *more)
         assert ended.returncode == 2
         assert message in " ".join(ended.stderr.split())
-    assert "needs --base NAME" in truearm("race", "--ledger", tmp_path / "loop.db", "true", "false").stderr
+    assert "--ledger goes with --base" in truearm("race", "--ledger", tmp_path / "loop.db", "true", "false").stderr
     assert "goes with --ledger" in truearm("race", "--base", "true", "true", "false").stderr
     assert not (tmp_path / "loop.db").exists()  # nothing was spent
     assert race(tmp_path, SLOW, QUICK, "-M", "2").returncode == 3

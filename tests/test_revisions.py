@@ -189,12 +189,15 @@ def test_parameters_and_revisions_multiply(project, cache):
     ("words", "says"),
     [
         (("--rev", "v1", "--", "./bench"), "a race needs two revisions"),
-        (("--rev", "v1", "--rev", "v2"), "give the command to run in each revision, after --"),
-        (("--build", "make", "echo 1", "echo 2"), "--build goes with revisions; name them with --rev"),
+        (("--rev", "v1", "--rev", "v2"), "--rev goes with a command after --"),
+        (("--build", "make", "echo 1", "echo 2"), "--build goes with --rev"),
         (("--rev", "v1", "--rev", "v9", "--", "./bench"), "--rev 'v9' is not a revision"),
         (("--rev", "v1", "--rev", "v1", "--", "./bench 1"), "two commands are called 'v1'"),
         (("--rev", "v1", "--rev", "v2", "--build", "exit 3", "--", "./bench"), "it printed nothing"),
-        (("--rev", "v1", "--rev", "v2", "-n", "x", "--", "./bench 1"), "1 name was given for 2 revisions"),
+        (
+            ("--rev", "v1", "--rev", "v2", *("-n", "x") * 3, "--", "./bench"),
+            "3 names were given for 2 commands",
+        ),
         (("--cwd", "sub", "--rev", "v1", "--rev", "v2", "--", "./bench 1"), "--cwd {dir}/sub"),
         (("--env", "A={dri}/src", "--rev", "v1", "--rev", "v2", "--", "./bench 1"), "--env"),
         (("--cwd", "{folder}", "--rev", "v1", "--rev", "v2", "--", "./bench 1"), "{dir}"),

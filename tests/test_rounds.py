@@ -16,7 +16,7 @@ from truearm.claims.certificate import Certificate, Status
 from truearm.claims.certify import judge_of, ratios
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
-from truearm.cli.asked import Asked
+from truearm.cli.asked import RaceOptions
 from truearm.cli.race import race_command
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
@@ -271,7 +271,7 @@ def test_what_does_not_go_with_a_round_is_refused(asked, says):
     ("words", "limit"), [([], 180), (["--max-time", "5m"], 300), (["-M", "9"], None), (["-r", "9"], None)]
 )
 def test_a_race_without_limits_ends_all_the_same(words, limit):
-    assert Asked(**race_command.make_context("race", ["a", "b", *words]).params).limit == limit
+    assert RaceOptions(**race_command.make_context("race", ["a", "b", *words]).params).limit == limit
 
 
 def test_a_doubt_in_rounds_does_not_advise_rounds():

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Analysis
-from truearm.cli.answer import Answer, Screen, exit_code, html_page, lay_out, show
+from truearm.cli.answer import answer_with, show
 from truearm.cli.edge import as_options
-from truearm.cli.options import FORM, QUESTION, declare
+from truearm.cli.options import FORM, QUESTION, declare, given
 from truearm.data.columns import looks_like_time
-from truearm.report.export import json_text
 from truearm.report.numbers import count, name_of
 from truearm.report.words import default_voice
 
@@ -37,16 +35,7 @@ _OPTIONS = f"""
 @click.argument("files", metavar="FILE...", type=click.Path(allow_dash=True), nargs=-1, required=True)
 @declare(_OPTIONS)
 @click.pass_context
-def analyze_command(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    *,
-    json: bool,
-    export_html: str | None,
-    verbose: bool,
-    **chosen: Any,  # noqa: ANN401 - the options of `analyze`
-) -> None:
+def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None:  # noqa: ANN401 - the options
     """Find the best arm in a file of readings, even if some of them are wrong.
 
     \b
@@ -68,16 +57,12 @@ def analyze_command(
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
-    chosen = {k: v for k, v in chosen.items() if ctx.get_parameter_source(k) is not ParameterSource.DEFAULT}
-    found = analyze(list(files), **chosen)
+    asked = {name: value for name, value in given(ctx).items() if name not in ("json", "export_html", "verbose")}
+    found = analyze(list(asked.pop("files")), **asked)
     voice = default_voice(found)._replace(options=True)
-    advice = list(_advice(found, None if "goal" in chosen else chosen.get("value")))
-
-    def text(screen: Screen) -> str:
-        return as_options(lay_out(found, voice, screen, verbose=verbose, notes=advice), ctx.command)
-
-    forms = {"json": lambda: json_text(found.to_dict()), "html": lambda: html_page(found, voice)}
-    ctx.exit(show(Answer(text, exit_code(found), forms), json=json, exports={"html": export_html}))
+    advice = list(_advice(found, None if "goal" in asked else asked.get("value")))
+    answer = answer_with(found, voice, verbose=verbose, notes=advice)
+    ctx.exit(show(ctx, answer._replace(text=lambda screen: as_options(answer.text(screen), ctx.command))))
 
 
 def _advice(found: Analysis, value: str | None) -> Iterator[str]:

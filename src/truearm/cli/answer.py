@@ -23,9 +23,11 @@ from truearm.claims.result import Analysis, Ratio, Result
 from truearm.cli.edge import ERROR, export, write
 from truearm.errors import printable
 from truearm.report import tables, words
+from truearm.report.export import csv_text, json_text
 from truearm.report.svg import Span
 
 GOOD, FAILED, _, UNDECIDED, DOUBTFUL = range(5)
+FORMS = ("json", "csv", "markdown", "html")
 _TITLES = {FAILED: "A gate failed", UNDECIDED: "Not decided", DOUBTFUL: "Doubtful"}
 _MAX_WIDTH = 100  # columns of a paragraph
 _MIN_CHART, _MAX_CHART = 16, 40  # columns
@@ -100,30 +102,23 @@ class Answer(NamedTuple):
     text: Callable[[Screen], str]
     code: int
     forms: Mapping[str, Callable[[], str]]
-    """For each of json, csv, markdown and html that the verb offers."""
+    """Those of `FORMS` that the verb offers."""
     headline: str = ""
     notice: bool = False
     """Whether an undecided gate is worth no warning."""
 
 
-def show(
-    answer: Answer,
-    *,
-    json: bool = False,
-    exports: Mapping[str, str | None] | None = None,
-    github_summary: bool = False,
-    silent: bool = False,
-) -> int:
-    """Print an answer unless it is `silent`, write a file for each form in `exports` (- is standard output).
+def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
+    """Print an answer unless it is `silent`, and write the files that the verb's options name.
 
-    With `github_summary`, append the table to the summary of the job and annotate it. Return the exit code: 2 if a
-    file failed.
+    Return the exit code: 2 if a file failed.
     """
-    files = {name: path for name, path in (exports or {}).items() if path is not None}
+    asked = ctx.params
+    files = {form: path for form in FORMS if (path := asked.get(f"export_{form}")) is not None}
     aside = "-" in files.values()  # a document has standard output for itself
     if not silent:
-        text = answer.forms["json"]() if json else answer.text(Screen.here(err=aside))
-        click.echo(text, err=aside)
+        form = next((answer.forms[form] for form in FORMS if asked.get(form)), None)
+        click.echo(form().rstrip("\n") if form else answer.text(Screen.here(err=aside)), err=aside)
     done = True
     for name, path in files.items():
         made = answer.forms[name]().rstrip("\n")
@@ -131,7 +126,7 @@ def show(
             click.echo(made)
         else:
             done &= export(path, partial(write, path, f"{made}\n"))
-    if github_summary:
+    if asked.get("github_summary"):
         path = os.environ["GITHUB_STEP_SUMMARY"]
         done &= export(path, partial(write, path, f"{answer.forms['markdown']()}\n\n", append=True))
         if answer.code != GOOD and not silent:
@@ -141,46 +136,56 @@ def show(
     return answer.code if done else ERROR
 
 
-def lay_out(
+def answer_with(
     result: Result,
     voice: words.Voice,
-    screen: Screen,
     *,
     ratios: Sequence[Ratio] = (),
     gate: Gate | None = None,
     first: Sequence[str] = (),
     censored: float | None = None,
     verbose: bool = False,
-    statistics: tables.Rows | None = None,
+    times: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
-) -> str:
-    """Return a result for a person: the answer, tables of arms and comparisons, and notes, a paragraph each.
+    document: Callable[[], Mapping[str, Any]] | None = None,
+) -> Answer:
+    """Return all forms of a result, and its exit code.
 
     `first` are sentences before the answer; `censored` is what a pull that timed out counts as, None if none;
-    `verbose` adds the table of `statistics`, and what else is known and assumed.
+    `verbose` adds statistics, of `times` too, and what else is known and assumed; `document` makes the JSON.
     """
-    lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
-    color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
-    if gate is not None:
-        color = {"PASS": "green", "FAIL": "red"}.get(gate.verdict, "yellow")
-    analyzed = isinstance(result, Analysis)
-    chart = () if analyzed else tables.spans(result, ratios, voice.unit)
     rows = tables.arm_rows(result, voice, ratios, censored=censored)
-    rest = [screen.arm_table(rows, chart, mark=1.0 if result.problem.rounds else None)]
-    rest += map(screen.table, (tables.control_rows(result), tables.tier_rows(result), tables.contest_rows(result)))
-    if verbose:
-        rest.append(screen.table(statistics or [], words=False))
-        rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result)))
-        rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
-    rest += [screen.wrap(note, dim=True) for note in notes]
-    return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
+    said = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
 
+    def text(screen: Screen) -> str:
+        lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
+        color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
+        if gate is not None:
+            color = {"PASS": "green", "FAIL": "red"}.get(gate.verdict, "yellow")
+        chart = () if isinstance(result, Analysis) else tables.spans(result, ratios, voice.unit)
+        rest = [screen.arm_table(rows, chart, mark=1.0 if result.problem.rounds else None)]
+        more = (tables.control_rows(result), tables.tier_rows(result), tables.contest_rows(result))
+        rest += map(screen.table, more)
+        if verbose:
+            statistics = tables.statistics_rows(result, result.readings or {}, voice.unit, times) if times else []
+            rest.append(screen.table(statistics, words=False))
+            rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result)))
+            rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
+        rest += [screen.wrap(note, dim=True) for note in notes]
+        return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
 
-def html_page(result: Result, voice: words.Voice, gate: Gate | None = None) -> str:
-    """Return the report as a page."""
-    from truearm.report.pages import page  # a race that writes no page starts without it
+    def html() -> str:
+        from truearm.report.pages import page  # a race that writes no page starts without it
 
-    return page(result, result.readings, voice=voice, gate=gate)
+        return page(result, result.readings, voice=voice, gate=gate)
+
+    forms = {
+        "json": lambda: json_text((document or result.to_dict)()),
+        "csv": lambda: csv_text(result, times),
+        "markdown": lambda: tables.markdown(rows, said),
+        "html": html,
+    }
+    return Answer(text, exit_code(result, gate=gate), forms, said)
 
 
 def exit_code(

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from truearm.cli.answer import Answer, exit_code, html_page, lay_out, show
+from truearm.cli.answer import answer_with, show
 from truearm.cli.options import declare
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
@@ -19,7 +19,7 @@ from truearm.commands.terminal import interruptible
 from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.evaluation import evaluate
 from truearm.report import words
-from truearm.report.export import document, json_text
+from truearm.report.export import document
 
 ITEM = "{item}"
 _TABLES = {".csv": ",", ".tsv": "\t"}
@@ -49,17 +49,7 @@ _OPTIONS = """
     _OPTIONS, items={"type": click.Path(exists=True, dir_okay=False), "required": True}, arm={"required": True}
 )
 @click.pass_context
-def evaluate_command(
-    ctx: click.Context,
-    /,
-    *,
-    items: str,
-    arm: tuple[str, ...],
-    quiet: bool,
-    json: bool,
-    export_html: str | None,
-    **chosen: Any,  # noqa: ANN401 - the options of `evaluate`
-) -> None:
+def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Find the command with the highest mean score on a list of items, from a part of the items.
 
     \b
@@ -70,18 +60,14 @@ def evaluate_command(
     a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh
     {item}. Scores lie in --score-range, 0 to 1 by default. Ends with 0 if it is decided, with 3 if not.
     """  # noqa: D301 - click wants the control character
+    chosen = {name: x for name, x in chosen.items() if name not in ("quiet", "json", "export_html")}
     chosen["score_range"] = chosen["score_range"] or (0.0, 1.0)
     chosen["goal"] = chosen["goal"] or "max"
     scorers = _scorers(arm, chosen.pop("timeout"))
     with interruptible():
-        result = evaluate(scorers, _read_items(items), progress=not quiet, **chosen)
+        result = evaluate(scorers, _read_items(items), progress=not ctx.params["quiet"], **chosen)
     voice = words.default_voice(result)._replace(options=True)
-    forms = {
-        "json": lambda: json_text(document(result, result.readings or {})),
-        "html": lambda: html_page(result, voice),
-    }
-    answer = Answer(partial(lay_out, result, voice), exit_code(result), forms)
-    ctx.exit(show(answer, json=json, exports={"html": export_html}))
+    ctx.exit(show(ctx, answer_with(result, voice, document=partial(document, result, result.readings or {}))))
 
 
 def _read_items(path: str) -> list[str]:

@@ -3,47 +3,63 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
-from truearm.claims.result import Arm
-from truearm.claims.suite import Progress, Run, Suite
+from truearm.claims.suite import Progress, Run
 from truearm.cli.edge import load
 from truearm.cli.saved import Race
 from truearm.commands.measure import runs_of
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
 from truearm.report import words
-from truearm.report.numbers import Unit, column_name, count, name_of, number, plural, unit_for
-from truearm.study import Study
+from truearm.report.numbers import column_name, count, name_of, number, plural, unit_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
-    from rich.table import Table
 
 _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
-_OTHER_LINES = 5  # of the screen, besides the rows of the table
+
+
+class Follower:
+    """Watches the metrics of a suite after every round, and knows when all are settled."""
+
+    def __init__(self, race: Race) -> None:
+        assert race.suite is not None
+        self._study = race.study
+        self._runs = runs_of(race.study.log)
+        self._progress = Progress(race.suite).after(self._runs)
+
+    def add(self, arm: str, run: Run) -> None:
+        """Add the metrics of one more run."""
+        self._runs[arm].append(run)
+
+    def done(self, first: int = 1) -> bool:
+        """Return True if all comparisons are settled after at least `first` rounds."""
+        if self._study.in_round:
+            return False
+        self._progress = self._progress.after(self._runs)
+        return self._progress.done and min(map(len, self._runs.values())) >= first
+
+    def __str__(self) -> str:
+        done, pairs = count(self._progress.pairs_done), count(self._progress.pairs)
+        return f"{plural(min(map(len, self._runs.values())), 'round')}: {done} of {pairs} comparisons settled"
 
 
 class Board:
-    """Shows where a race stands, of at most `limit` seconds."""
+    """Shows where a race stands, of at most `limit` seconds; of a suite, what its follower says."""
 
-    def __init__(self, race: Race, *, unit: str | None, limit: float) -> None:
-        self.study, self.metric, self.first = race.study, race.setting.metric, race.first
-        self.unit, self.limit = unit, limit
-        self._censored = None if race.setting.conditions.timeout is None else self.study.problem.censored
-        self._started, self._pulls = time.monotonic(), self.study.pulls
-        self.spent: Callable[[], str] = lambda: plural(self.study.pulls, "run")
-        """Returns how much was measured."""
+    def __init__(self, race: Race, *, unit: str | None, limit: float, follower: Follower | None = None) -> None:
+        self._race, self._study, self._follower = race, race.study, follower
+        self._unit, self._limit = unit, limit
+        self._started, self._pulls = time.monotonic(), race.study.pulls
         self._next = 0.0
         self._live: Live | None = None
 
@@ -73,8 +89,7 @@ class Board:
         live = self._live or self._start()
         from rich.constrain import Constrain
 
-        picture = self.picture(now - self._started, live.console.height - _OTHER_LINES)
-        picture = Constrain(picture, live.console.width - ECHO_COLUMNS)
+        picture = Constrain(self._picture(now - self._started), live.console.width - ECHO_COLUMNS)
         with hold_signals():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
@@ -93,92 +108,54 @@ class Board:
             live.start()
         return live
 
-    def picture(self, elapsed: float, rows: int) -> "RenderableType":
-        """Return the table, of at most this many commands, and the lines below it."""
+    def _picture(self, elapsed: float) -> "RenderableType":
+        """Return where the race stands: a line or two, and a table whose last rows a small terminal cuts off."""
         from rich.console import Group
+        from rich.table import Table
         from rich.text import Text
 
-        problem, standing, readings = self.study.problem, self.study.standing, self.study.readings
+        if self._follower is not None:
+            return Text(f"{self._follower}; Ctrl-C to stop", style="dim")
+        problem, standing, readings = self._study.problem, self._study.standing, self._study.readings
         plain = replace(problem, handicap=None)
         arms = [
             describe(arm, sample_of(readings[arm], len(readings[arm]), plain, arm), plain, design="sequential")
             for arm in problem.arms
         ]
-        unit = unit_for(self.metric, arms, self.unit, target=problem.target)
+        unit = unit_for(self._race.setting.metric, arms, self._unit, target=problem.target)
         baseline = None if problem.handicap is None else problem.handicap.arm
-        runs = {arm.name: arm.n for arm in arms}
-        hidden = max(0, len(arms) - max(rows, 2))
-        if hidden:  # those that may still win come first
-            arms = sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive))[:-hidden]
-        lines = [Text(f"and {plural(hidden, 'other command')}", style="dim")] if hidden else []
-        lines.append(Text(self._progress(standing, runs, elapsed), style="dim"))
-        if baseline is None and (near := near_words(standing, max(runs.values()))):
-            lines.append(Text(near, style="yellow"))
-        return Group(self._table(arms, standing, unit, baseline), *lines)
-
-    def _table(self, arms: Sequence[Arm], standing: Standing, unit: Unit, baseline: str | None) -> "Table":
-        from rich.table import Table
-        from rich.text import Text
-
-        problem, alone = self.study.problem, len(self.study.problem.arms) == 1
+        titles = ("standing", "evidence") if len(arms) > 1 else ()
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("command", overflow="ellipsis", no_wrap=True)
-        for title in ("runs", unit.title(column_name(problem))):
-            table.add_column(Text(title), justify="right", no_wrap=True)
-        for title in () if alone else ("standing", "evidence"):
-            table.add_column(title, no_wrap=True)
-        for arm in arms:
+        for title in ("runs", unit.title(column_name(problem)), *titles):
+            table.add_column(Text(title), justify="left" if title in titles else "right", no_wrap=True)
+        for arm in sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive)):
             place = _place(standing, arm.name, baseline)
             evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
-            late = arm.observed == self._censored
-            seen = "time-out" if late else number(arm.observed / unit.size)
-            cells = [count(arm.n), seen if arm.n else "", *([] if alone else [place, evidence])]
+            is_late = self._race.setting.conditions.timeout is not None and arm.observed == problem.censored
+            seen = "time-out" if is_late else number(arm.observed / unit.size)
+            cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
             style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
             table.add_row(Text(name_of(arm.name)), *cells, style=style)
-        return table
+        runs = {arm.name: arm.n for arm in arms}
+        near = "" if baseline is not None else near_words(standing, max(runs.values()))
+        lines = [Text(self._progress(standing, runs, elapsed), style="dim"), Text(near, style="yellow")]
+        return Group(*filter(None, lines), table)
 
     def _progress(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
-        done = self.study.pulls - self._pulls
-        left, limit = math.inf, max(0.0, self.limit - elapsed)
+        done = self._study.pulls - self._pulls
+        left, limit = math.inf, max(0.0, self._limit - elapsed)
         if done and len(runs) > 1:
-            left = standing.pulls_left(runs, self.first) * elapsed / done
-        elif done and (fixed := getattr(self.study.policy, "runs", None)):
-            left = (fixed - self.study.pulls) * elapsed / done
-        rounds = f"{plural(max(runs.values()), 'round')}, " if self.study.problem.rounds else ""
-        parts = [f"{rounds}{self.spent()}, {words.seconds(elapsed)}"]
+            left = standing.pulls_left(runs, self._race.first) * elapsed / done
+        elif done and (fixed := getattr(self._study.policy, "runs", None)):
+            left = (fixed - self._study.pulls) * elapsed / done
+        rounds = f"{plural(max(runs.values()), 'round')}, " if self._study.problem.rounds else ""
+        parts = [f"{rounds}{plural(self._study.pulls, 'run')}, {words.seconds(elapsed)}"]
         if left < math.inf:
             parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
         if limit < left:
             parts.append(f"at most {words.seconds(limit)} left")
         return "; ".join([*parts, "Ctrl-C to stop"])
-
-
-class Follower:
-    """Watches the metrics after every round and stops the race when all are settled."""
-
-    def __init__(self, suite: Suite, study: Study) -> None:
-        self.suite = suite
-        self._study = study
-        self._runs = runs_of(study.log)
-        self._progress = Progress(suite).after(self._runs)
-
-    def add(self, arm: str, run: Run) -> None:
-        """Add the metrics of one more run."""
-        self._runs[arm].append(run)
-
-    def done(self, first: int = 1) -> bool:
-        """Return True if all comparisons are settled after at least `first` rounds."""
-        if self._study.in_round:
-            return False
-        self._progress = self._progress.after(self._runs)
-        return self._progress.done and min(map(len, self._runs.values())) >= first
-
-    def draw(self) -> None:
-        """Show the progress on one line of a terminal."""
-        if not self._study.in_round:
-            rounds, seen = min(map(len, self._runs.values())), self._progress
-            words = f"{count(rounds)} rounds: {count(seen.pairs_done)} of {count(seen.pairs)} comparisons settled"
-            click.echo(f"\r{words}", err=True, nl=False)
 
 
 def _show_line(text: str) -> None:

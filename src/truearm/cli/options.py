@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from truearm.data.cells import KINDS, Form
 from truearm.errors import InvalidArgument
@@ -226,6 +227,13 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
         return command
 
     return add
+
+
+def given(ctx: click.Context) -> dict[str, Any]:
+    """Return the arguments of a verb that the user gave, by parameter."""
+    return {
+        name: x for name, x in ctx.params.items() if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
 
 
 def _entries(table: str) -> list[str]:

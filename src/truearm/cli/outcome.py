@@ -2,154 +2,146 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Gate, LedgerGate, judge_gate
 from truearm.claims.result import Result
-from truearm.claims.suite import Runs, SuiteResult, judge_suite
-from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, exit_code, html_page, lay_out
-from truearm.cli.asked import Asked
+from truearm.claims.suite import SuiteResult, judge_suite
+from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, answer_with, exit_code
+from truearm.cli.asked import DEFAULT_LIMIT_S, RaceOptions
 from truearm.cli.live import near_words
 from truearm.cli.saved import Race
 from truearm.commands.command import needs_shell
-from truearm.commands.measure import machine, runs_of
+from truearm.commands.measure import machine, runs_of, shell_cost
 from truearm.errors import InvalidArgument
-from truearm.events import Reading
 from truearm.report import tables, words
-from truearm.report.export import csv_text, document, hyperfine_results, json_text, suite_csv, suite_document
+from truearm.report.export import document, hyperfine_results, json_text, suite_csv, suite_document
 from truearm.report.numbers import number, unit_for
 
 _QUICK_S = 0.005  # below it hyperfine too advises against a shell
 _VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED, "doubtful": DOUBTFUL}
-REPORT = Asked(time_unit=None, quiet=True, verbose=False, strict=False, fail_unless_best=None)
-"""The options of the report of a log, which may come from another machine."""
+_REPORT = RaceOptions(time_unit=None, quiet=True, verbose=False, strict=False, fail_unless_best=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A race that has ended."""
+class Ending(NamedTuple):
+    """How a race ended."""
 
-    race: Race
-    result: Result
-    asked: Asked
-    reference: str | None = None
-    budget: int | None = None
-    """Rounds in which a gate was unlikely to be decided, so that it ended early."""
-    ended: bool = True
-    """Whether a limit ended it, and not the user."""
-    default_limit: float | None = None
-    """Seconds after which it was stopped, if the user set no limit."""
+    late: bool = False
+    """Whether its time limit ended it."""
     stopped: str | None = None
     """The command whose run was stopped because the time was up."""
+    budget: int | None = None
+    """Rounds in which a gate was unlikely to be decided, so that it ended early."""
     decision: LedgerGate | None = None
     """The gate of a ledger that this race decided."""
-    shell_cost: float | None = None
-    """Seconds that the shell adds to each reading."""
 
-    def answer(self) -> Answer:
-        """Return all forms of the outcome, and its exit code."""
-        result, setting, asked = self.result, self.race.setting, self.asked
-        gate = judge_gate(result, setting.guard, budget=self.budget)
-        voice, found = self._voice(), ratios(result, self.reference)
-        metric = setting.metric if setting.commands else None
-        times = hyperfine_results(setting.commands, self.race.runs)
-        first = [] if self.decision is None else [words.ledger_gate(self.decision)]
-        said = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
-        censored = None if setting.conditions.timeout is None else result.problem.censored
 
-        def text(screen: Screen) -> str:
-            return lay_out(
-                result,
-                voice,
-                screen,
-                ratios=found,
-                gate=gate,
-                first=first,
-                censored=censored,
-                verbose=asked.verbose,
-                statistics=tables.statistics_rows(result, result.readings, voice.unit, times),
-                notes=[] if asked.quiet else [" ".join(filter(None, self._notes(gate)))],
-            )
+def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None = None) -> Answer:
+    """Return all forms of a race that has ended; without `ending`, of a log, maybe from another machine."""
+    end = ending or Ending()
+    if race.suite is not None:
+        return _suite_answer(race, asked, late=end.late)
+    result, setting = race.result, race.setting
+    gate = judge_gate(result, setting.guard, budget=end.budget)
+    reference = getattr(race.study.policy, "control", None) or setting.guard
+    metric = setting.metric if setting.commands else None
+    times = hyperfine_results(setting.commands, race.runs)
+    cost = shell_cost(setting.commands[0], setting.metric) if ending and setting.commands else None
+    voice = words.PLAIN._replace(options=True)
+    if metric is not None:
+        unit = unit_for(metric, result.arms, asked.time_unit, target=result.problem.target)
+        elapsed = (
+            asked.limit if end.late and asked.max_time is None and result.status is Status.EXHAUSTED else None
+        )
+        voice = words.voice_for(result, metric, unit)._replace(options=True, elapsed=elapsed)
 
-        def make_document() -> str:
-            more = {
-                **({} if gate is None else {"verdict": gate.verdict}),
-                **describe_race(self.race),
-                **({"results": times} if metric else {}),
-                **({} if self.decision is None else {"gate": self.decision.to_dict()}),
-            }
-            more |= {"shell_cost": self.shell_cost, "machine": machine()} if asked is not REPORT else {}
-            return json_text(document(result, result.readings, reference=self.reference, metric=metric, **more))
-
-        rows = tables.arm_rows(result, voice, found, censored=censored)
-        forms = {
-            "json": make_document,
-            "csv": lambda: csv_text(result, times),
-            "markdown": lambda: tables.markdown(rows, said),
-            "html": lambda: html_page(result, voice, gate),
+    def make_document() -> dict[str, Any]:
+        more = {
+            **({} if gate is None else {"verdict": gate.verdict}),
+            **_describe(race),
+            **({"results": times} if metric else {}),
+            **({} if end.decision is None else {"gate": end.decision.to_dict()}),
+            **({"shell_cost": cost, "machine": machine()} if ending else {}),
         }
-        code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
-        if self.decision is not None:
-            code = _VERDICT_CODES[self.decision.verdict]
-        return Answer(text, code, forms, said, notice=self.budget is not None and not result.alarms)
+        return document(result, result.readings or {}, reference=reference, metric=metric, **more)
 
-    def _voice(self) -> words.Voice:
-        """Return how sentences name runs, commands and units."""
-        result, setting = self.result, self.race.setting
-        if not setting.commands:
-            return words.PLAIN._replace(options=True)
-        unit = unit_for(setting.metric, result.arms, self.asked.time_unit, target=result.problem.target)
-        elapsed = self.default_limit if result.status is Status.EXHAUSTED else None
-        return words.voice_for(result, setting.metric, unit)._replace(options=True, elapsed=elapsed)
+    answer = answer_with(
+        result,
+        voice,
+        ratios=ratios(result, reference),
+        gate=gate,
+        first=[] if end.decision is None else [words.ledger_gate(end.decision)],
+        censored=None if setting.conditions.timeout is None else result.problem.censored,
+        verbose=asked.verbose,
+        times=times,
+        notes=[]
+        if asked.quiet
+        else [" ".join(filter(None, _notes(race, asked, end, gate=gate, voice=voice, cost=cost)))],
+        document=make_document,
+    )
+    code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
+    if end.decision is not None:
+        code = _VERDICT_CODES[end.decision.verdict]
+    return answer._replace(code=code, notice=end.budget is not None and not result.alarms)
 
-    def _notes(self, gate: Gate | None) -> Iterator[str]:
-        race, setting, result = self.race, self.race.setting, self.result
-        undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
-        if undecided and not self.ended and result.status is Status.EXHAUSTED:
-            yield "Interrupted."
-        if undecided and self.default_limit is not None:
-            yield f"--max-time allows more than {number(self.default_limit / 60)} minutes."
-        if self.stopped is not None:
-            yield words.stopped_run(self.stopped, hooked=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
-        if undecided and gate is None and not result.ties and result.problem.rounds:
-            yield near_words(race.study.standing, max(result.pulls.values()))
-            left = race.study.standing.pulls_left(result.pulls, 1) if min(result.pulls.values()) else math.inf
-            yield words.runs_left(left * setting.runs_per_reading, close=bool(race.study.standing.close))
-        yield self._about_shell()
-        yield from describe_losses(race)
-        if len(setting.arms) == 1:
-            yield self._about_outliers()
-        elif self.asked.verbose and race.study.seed is not None:
-            inside = " inside each round" if result.problem.rounds else ""
-            yield f"Order of runs{inside} shuffled with seed {race.study.seed}."
-        if race.store is not None:
-            limits = "; this limit no longer applies unless you set it again" if self.ended else ""
-            limits = "; -M allows more builds" if self.ended and setting.random_builds else limits
-            yield words.where_saved(Path(race.store.path).name, limits if undecided else None)
 
-    def _about_outliers(self) -> str:
-        """Describe runs of one command alone that are far from its median."""
-        arm, result = self.result.arms[0], self.result
-        tape = [math.nan if x is None else x for x in result.readings[arm.name]]
-        found = alarms.far_readings(tape) if result.problem.target == "quantile" else ()
-        if not found:
-            return ""
-        worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
-        is_first = found[0] == 0 and not self.race.setting.warmup
-        return words.far_runs(len(found), len(tape), self._voice().measure(worst), is_first=is_first)
+def _notes(
+    race: Race, asked: RaceOptions, end: Ending, *, gate: Gate | None, voice: words.Voice, cost: float | None
+) -> Iterator[str]:
+    setting, result, study = race.setting, race.result, race.study
+    undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
+    most = max(result.pulls.values())
+    ended = (
+        end.late or end.budget is not None or most >= (asked.most or math.inf) or result.total >= study.max_pulls
+    )
+    if undecided and not ended and result.status is Status.EXHAUSTED:
+        yield "Interrupted."
+    if undecided:
+        yield _about_limit(asked, late=end.late)
+    if end.stopped is not None:
+        yield words.stopped_run(end.stopped, hooked=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
+    if undecided and gate is None and not result.ties and result.problem.rounds:
+        yield near_words(study.standing, most)
+        left = study.standing.pulls_left(result.pulls, 1) if min(result.pulls.values()) else math.inf
+        yield words.runs_left(left * setting.runs_per_reading, close=bool(study.standing.close))
+    if (shell := setting.commands[0].shell) is not None:
+        quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
+        needless = quick and not any(_needs_shell(command.text) for command in setting.commands)
+        yield words.shell_note(shell, cost, needless=needless)
+    yield from _losses(race, "worse than any run that ended")
+    if len(setting.arms) == 1:
+        yield _outliers(result, voice, warm=setting.warmup > 0)
+    yield from _about_log(race, asked, undecided=undecided, ended=ended)
 
-    def _about_shell(self) -> str:
-        commands, cost = self.race.setting.commands, self.shell_cost
-        if commands[0].shell is None:
-            return ""
-        quick = any(0 <= arm.observed < _QUICK_S for arm in self.result.arms)
-        needless = cost is not None and quick and not any(_needs_shell(command.text) for command in commands)
-        return words.shell_note(commands[0].shell, cost, needless=needless)
+
+def _about_limit(asked: RaceOptions, *, late: bool) -> str:
+    is_ours = late and asked.max_time is None
+    return f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes." if is_ours else ""
+
+
+def _about_log(race: Race, asked: RaceOptions, *, undecided: bool, ended: bool = False) -> Iterator[str]:
+    """Say how the order was drawn, and where the readings are."""
+    if asked.verbose and len(race.setting.arms) > 1 and race.study.seed is not None:
+        inside = " inside each round" if race.study.problem.rounds else ""
+        yield f"Order of runs{inside} shuffled with seed {race.study.seed}."
+    if race.store is not None:
+        limits = "; this limit no longer applies unless you set it again" if ended else ""
+        limits = "; -M allows more builds" if ended and race.setting.random_builds else limits
+        yield words.where_saved(race.store.path.name, limits if undecided else None)
+
+
+def _outliers(result: Result, voice: words.Voice, *, warm: bool) -> str:
+    """Describe runs of one command alone that are far from its median."""
+    (arm,), tapes = result.arms, result.readings or {}
+    tape = [math.nan if x is None else x for x in tapes[arm.name]]
+    found = alarms.far_readings(tape) if result.problem.target == "quantile" else ()
+    if not found:
+        return ""
+    worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
+    return words.far_runs(len(found), len(tape), voice.measure(worst), is_first=found[0] == 0 and not warm)
 
 
 def _needs_shell(line: str) -> bool:
@@ -159,19 +151,17 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def describe_losses(race: Race, late: str = "worse than any run that ended") -> Iterator[str]:
+def _losses(race: Race, late: str) -> Iterator[str]:
     """Say how many runs of each command timed out (`late` is what that counts as), failed or left processes."""
-    by_arm: dict[str, list[Reading]] = {arm: [] for arm in race.setting.arms}
-    for run in race.runs:
-        by_arm[run.arm].append(run)
-    for arm, runs in by_arm.items():
+    for arm in race.setting.arms:
+        runs = [run for run in race.runs if run.arm == arm]
         killed, behind = (
             sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
         )
         yield from words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
 
 
-def describe_race(race: Race) -> dict[str, Any]:
+def _describe(race: Race) -> dict[str, Any]:
     """Return the seed, the commands, and random builds with their seeds in order of round, for JSON."""
     setting, runs = race.setting, race.runs
     plain: dict[str, Any] = {"seed": race.study.seed}
@@ -187,26 +177,31 @@ def describe_race(race: Race) -> dict[str, Any]:
     return plain
 
 
-def suite_answer(race: Race, asked: Asked = REPORT, *, late: bool = False) -> Answer:
+def _suite_answer(race: Race, asked: RaceOptions, *, late: bool) -> Answer:
     """Return all forms of a race of many metrics that has ended, and its exit code."""
     assert race.suite is not None
     suite, runs = race.suite, runs_of(race.study.log)
     result = race.setting.mark(judge_suite(suite, runs))
     lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
-    notes = [] if asked.quiet else list(_suite_notes(race, result, asked, late=late))
+    notes = [] if asked.quiet else [" ".join(filter(None, _suite_notes(race, result, asked, late=late)))]
     verdict = {"verdict": words.suite_verdict(result)} if suite.gate else {}
 
     def text(screen: Screen) -> str:
-        table = screen.table(rows) if result.compared else ""
-        return screen.arrange(map(screen.wrap, lines.split("\n")), [table, screen.wrap(" ".join(notes), dim=True)])
+        rest = [screen.table(rows) if result.compared else "", *(screen.wrap(note, dim=True) for note in notes)]
+        return screen.arrange(map(screen.wrap, lines.split("\n")), rest)
+
+    def page() -> str:
+        from truearm.report.pages import suite_page  # a race that writes no page starts without it
+
+        return suite_page(result, runs)
 
     forms = {
         "json": lambda: json_text(
-            {**suite_document(result, runs), **describe_race(race), "machine": machine(), **verdict}
+            {**suite_document(result, runs), **_describe(race), "machine": machine(), **verdict}
         ),
         "csv": lambda: suite_csv(result),
         "markdown": lambda: tables.markdown(rows, lines),
-        "html": lambda: _page(result, runs),
+        "html": page,
     }
     code = FAILED if result.failed else GOOD if result.status == "decided" else UNDECIDED
     if result.status == "doubtful" or (asked.strict and result.is_incomplete):
@@ -214,20 +209,11 @@ def suite_answer(race: Race, asked: Asked = REPORT, *, late: bool = False) -> An
     return Answer(text, code, forms, words.suite_headline(result))
 
 
-def _page(result: SuiteResult, runs: Runs) -> str:
-    from truearm.report.pages import suite_page  # a race that writes no page starts without it
-
-    return suite_page(result, runs)
-
-
-def _suite_notes(race: Race, result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:
+def _suite_notes(race: Race, result: SuiteResult, asked: RaceOptions, *, late: bool) -> Iterator[str]:
     undecided = result.status == "undecided"
-    if undecided and late and asked.max_time is None and asked.limit is not None:
-        yield f"--max-time allows more than {number(asked.limit / 60)} minutes."
-    elif undecided and not late and result.rounds + result.uncounted < (asked.most or math.inf):
+    if undecided and not late and result.rounds + result.uncounted < (asked.most or math.inf):
         yield "Interrupted."
-    yield from describe_losses(race, "all metrics of it are missing")
-    if asked.verbose and race.study.seed is not None:
-        yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
-    if race.store is not None:
-        yield words.where_saved(race.store.path.name, "" if undecided else None)
+    if undecided:
+        yield _about_limit(asked, late=late)
+    yield from _losses(race, "all metrics of it are missing")
+    yield from _about_log(race, asked, undecided=undecided)

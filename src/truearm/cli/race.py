@@ -4,13 +4,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from truearm.cli import racing
 from truearm.cli.answer import show
-from truearm.cli.asked import Asked, check
-from truearm.cli.options import TIMES, declare, exit_codes
+from truearm.cli.asked import RaceOptions, check
+from truearm.cli.options import TIMES, declare, exit_codes, given
 from truearm.commands.measure import SUITE
+from truearm.commands.process import check_posix
 from truearm.policies.toptwo import START
 
 _OPTIONS = f"""
@@ -108,7 +108,7 @@ class _Race(click.Command):
             else:
                 accepted.extend(exit_codes(codes))
         rest = super().parse_args(ctx, [*words, *args[end:]])
-        ctx.params["accepted"] = tuple(accepted)
+        ctx.params |= {"accepted": tuple(accepted)} if accepted else {}
         return rest
 
 
@@ -116,7 +116,7 @@ class _Race(click.Command):
 @click.argument("commands", nargs=-1, metavar="COMMAND...")
 @declare(_OPTIONS, **_MORE)
 @click.pass_context
-def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - the attributes of `Asked`
+def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - those of `RaceOptions`
     """Find the best command: run all of them in rounds, side by side, until the winner is certain.
 
     \b
@@ -142,16 +142,14 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful. With --ledger:
     0 accepted; 1 certified not better; 3 the budget ended, not accepted; 4 doubtful, not accepted.
     """  # noqa: D301 - click wants the control character
+    check_posix()
     flags = {parameter.name or "": "/".join(parameter.opts) for parameter in ctx.command.params}
-    given = {
-        name: flag for name, flag in flags.items() if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
-    asked = check(Asked(**chosen), given | ({"accepted": "-i"} if chosen["accepted"] else {}))
+    flags |= {"commands": "commands", "accepted": "-i"}
+    asked = check(RaceOptions(**chosen), {name: flags[name] for name in given(ctx)})
     with ExitStack() as stack:
         race = racing.resume(asked, stack) if asked.resume else racing.start(asked, stack)
         answer, failure = racing.run(race, asked)
-        chosen_files = {"exports": asked.exports, "github_summary": asked.github_summary}
-        code = show(answer, json=asked.json, silent=failure is not None, **chosen_files)
+        code = show(ctx, answer, silent=failure is not None)
     if failure is not None:
         raise failure
     ctx.exit(code)

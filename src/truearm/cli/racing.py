@@ -19,10 +19,10 @@ from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
 from truearm.cli import saved
 from truearm.cli.answer import Answer
-from truearm.cli.asked import Asked, check_name, define, suite_of
+from truearm.cli.asked import RaceOptions, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
 from truearm.cli.live import Board, Follower
-from truearm.cli.outcome import Outcome, suite_answer
+from truearm.cli.outcome import Ending, race_answer
 from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import (
     NOTE,
@@ -32,12 +32,10 @@ from truearm.commands.measure import (
     median_run,
     run_hook,
     run_variables,
-    shell_cost,
 )
-from truearm.commands.process import check_posix
 from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
 from truearm.commands.terminal import interruptible
-from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
+from truearm.errors import ArmFailed, CommandFailed, TruearmError, printable
 from truearm.events import Noted
 from truearm.evidence import Judge
 from truearm.policies import Policy
@@ -45,7 +43,7 @@ from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.report.numbers import name_of, plural
+from truearm.problem import refuse
 from truearm.run import Study, shuffle
 from truearm.run import run as run_study
 from truearm.store import lock
@@ -55,18 +53,13 @@ MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
 
-def start(asked: Asked, stack: ExitStack) -> Race:
+def start(asked: RaceOptions, stack: ExitStack) -> Race:
     """Return a new race; its log is opened on the stack if it is saved."""
-    check_posix()
     revisions: Sequence[Revision] = ()
     if asked.rev:
         announce = partial(click.echo, f"Preparing {', '.join(asked.rev)} ...", err=True)
-        revisions = check_out(
-            asked.rev,
-            build=asked.build,
-            every_round=asked.builds is not None,
-            announce=(lambda: None) if asked.quiet else announce,
-        )
+        told = (lambda: None) if asked.quiet else announce
+        revisions = check_out(asked.rev, build=asked.build, every_round=asked.builds is not None, announce=told)
     setting, problem = define(asked, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
@@ -100,118 +93,77 @@ def start(asked: Asked, stack: ExitStack) -> Race:
     return Race(study=study, setting=setting, store=store, suite=suite, ledger=ledger, gate=gate)
 
 
-def resume(asked: Asked, stack: ExitStack) -> Race:
+def resume(asked: RaceOptions, stack: ExitStack) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
-    check_posix()
     path, gate = asked.resume, asked.fail_if_worse_than
     stack.enter_context(lock(path))
     race = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=asked.yes)))
-    setting, study = race.setting, race.study
-    if not setting.commands:
-        msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"
-        raise InvalidArgument(msg)
+    setting, study, suite = race.setting, race.study, race.suite
     known = isinstance(study.policy, AgainstControl | Alone | Paired | TopTwo)
-    if not known or setting.arms != study.problem.arms:
-        raise InvalidArgument(f"{path} holds a race that truearm does not start; see `truearm report {path}`")
+    is_race = setting.commands and known and setting.arms == study.problem.arms
+    remedy = f"continue it from Python, see `truearm report {path}`"
+    refuse(not is_race, f"{path} holds a study without commands that truearm would race; {remedy}")
     check_name(gate, setting)
+    fixed = setting.guard if suite is None else suite.reference
+    msg = f"the race compares with {fixed}, not with {gate}; a gate is fixed at the start, so race again"
+    refuse(gate not in (None, fixed), msg)
     asked.best_of = setting.best_of
-    if race.suite is None and gate not in (None, setting.guard):
-        msg = f"the race started without --fail-if-worse-than {gate}; a gate is fixed at the start, so race again"
-        raise InvalidArgument(msg)
-    if race.suite is not None and gate not in (None, race.suite.reference):
-        reference = name_of(race.suite.reference)
-        msg = f"the suite compares with {reference}; a gate is fixed at the start, so race again for {gate!r}"
-        raise InvalidArgument(msg)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
         asked.builds = setting.random_builds.rounds
     else:
         check_unchanged(command.cwd for command in setting.commands if command.cwd is not None)
-    return race if race.suite is None or gate is None else replace(race, suite=replace(race.suite, gate=True))
+    return race if suite is None or gate is None else replace(race, suite=replace(suite, gate=True))
 
 
-def run(race: Race, asked: Asked) -> tuple[Answer, click.ClickException | None]:
+def run(race: Race, asked: RaceOptions) -> tuple[Answer, click.ClickException | None]:
     """Run a race to its end; return its answer, and the failure that ended it."""
     check_name(asked.fail_unless_best, race.setting)
-    recorder = _Recorder(race, asked)
-    failure, late = _run_commands(race, asked, recorder)
-    if race.suite is not None:
-        return suite_answer(race, asked, late=late), failure
-    setting, study = race.setting, race.study
-    result = setting.mark(study.result)
-    control = study.policy.control if isinstance(study.policy, AgainstControl) else None
-    most = asked.most is not None and max(result.pulls.values()) >= asked.most
-    outcome = Outcome(
-        race=race,
-        result=result,
-        asked=asked,
-        reference=control or setting.guard,
-        budget=recorder.budget,
-        ended=late or most or recorder.budget is not None or result.total >= study.max_pulls,
-        default_limit=asked.limit if late and asked.max_time is None else None,
-        stopped=recorder.stopped,
-        decision=None if race.ledger is None or race.gate is None else race.ledger.record(race.gate, result),
-        shell_cost=shell_cost(setting.commands[0], setting.metric),
-    )
-    return outcome.answer(), failure
-
-
-def _run_commands(race: Race, asked: Asked, recorder: "_Recorder") -> tuple[click.ClickException | None, bool]:
-    """Run a race to its end; return the failure that ended it, and whether its time limit did."""
-    started, study, failure = time.monotonic(), race.study, None
-    if recorder.is_settled():
+    runner, study, failure, started = _Runner(race, asked), race.study, None, time.monotonic()
+    if runner.is_settled():
         study.stop()  # the log needs no more runs
     if not study.done:
         try:
             with interruptible(), _hooks(race.setting):
-                recorder.warm_up()
-                with _board(race, asked, recorder) as draw, _time_limit(asked, recorder):
-                    watch = partial(recorder.is_enough, draw, time.monotonic() + MIN_ALONE_S)
-                    run_study(study, partial(partial, recorder.pull), max_seconds=asked.limit, watch=watch)
+                runner.warm_up()
+                with _board(race, asked, runner) as draw, _time_limit(asked.max_time, runner):
+                    watch = partial(runner.is_enough, draw, time.monotonic() + MIN_ALONE_S)
+                    run_study(study, partial(partial, runner.pull), max_seconds=asked.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
-            failure = _describe_failure(race, error.__cause__ or error, asked)
+            failure = _describe_failure(race, error.__cause__ or error)
         except KeyboardInterrupt:
             study.stop()
-    return failure, asked.limit is not None and time.monotonic() - started >= asked.limit
+    late = asked.limit is not None and time.monotonic() - started >= asked.limit
+    decision = None if race.ledger is None or race.gate is None else race.ledger.record(race.gate, race.result)
+    return race_answer(race, asked, Ending(late, runner.stopped, runner.budget, decision)), failure
 
 
 @contextmanager
-def _board(race: Race, asked: Asked, recorder: "_Recorder") -> Iterator[Callable[[], None]]:
-    inherit = race.setting.conditions.output == "inherit"
+def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> Iterator[Callable[[], None]]:
+    inherit = race.setting.commands[0].output == "inherit"
     if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
-    if recorder.follower is not None:
-        yield recorder.follower.draw
-        click.echo(err=True)
-        return
-    limit = math.inf if asked.limit is None or recorder.is_brief else asked.limit
-    with Board(race, unit=asked.time_unit, limit=limit) as board:
-        if race.setting.random_builds:
-            board.spent = recorder.spent
-            recorder.draw = board.draw
+    limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
+    with Board(race, unit=asked.time_unit, limit=limit, follower=runner.follower) as board:
         yield board.draw
 
 
 @contextmanager
-def _time_limit(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
-    """Stop a run that exceeds --max-time; if the limit is our own, only say that it is still running."""
-    if asked.limit is None:
+def _time_limit(limit: float | None, runner: "_Runner") -> Iterator[None]:
+    """Stop a run that exceeds the limit."""
+    if limit is None:
         yield
         return
 
-    def late(*_: object) -> None:
-        if recorder.running is None:
-            return
-        if asked.max_time is not None:
-            recorder.stopped = recorder.running
+    def stop(*_: object) -> None:
+        if runner.running is not None:
+            runner.stopped = runner.running
             raise KeyboardInterrupt
-        name = printable(recorder.running)
-        click.echo(f"\nThe time is up, but {name} is still running. Ctrl-C stops it and keeps the rest.", err=True)
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, asked.limit + max(_GRACE_S, _GRACE_SHARE * asked.limit))
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit + max(_GRACE_S, _GRACE_SHARE * limit))
     try:
         yield
     finally:
@@ -243,78 +195,72 @@ def _hooks(setting: Setting) -> Iterator[None]:
                 raise
 
 
-def _describe_failure(race: Race, cause: BaseException, asked: Asked) -> click.ClickException:
+def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
         code = cause.exit_code
         remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} says that this code is not a failure"] * (code > 0)
         words.append(f"({'; '.join(remedies)})")
-    if asked.exports:
-        words.append(f"What was measured before is in {', '.join(asked.exports.values())}.")
     if race.store is not None:
         name = race.store.path.name
         words.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
     return Failure("\n".join(words))
 
 
-class _Recorder:
-    """The source of a race: numbers the runs, measures them, notes how, and counts."""
+class _Runner:
+    """The source of a race: numbers the runs, measures them, notes how, and knows when there are enough."""
 
-    def __init__(self, race: Race, asked: Asked) -> None:
+    def __init__(self, race: Race, asked: RaceOptions) -> None:
         setting = race.setting
-        self.race, self.asked = race, asked
+        self._race, self._asked = race, asked
         self.is_brief = len(setting.commands) == 1 and asked.brief
         """Whether one command alone is measured for a few seconds only."""
-        self.follower = None if race.suite is None else Follower(race.suite, race.study)
-        self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
+        self.follower = None if race.suite is None else Follower(race)
         self.running: str | None = None
         self.stopped: str | None = None
         """The command whose run was stopped because the time was up."""
         self.budget: int | None = None
         """Rounds in which a gate was unlikely to be decided, so that it ended early."""
-        self._started, self._rounds = time.monotonic(), max(self.counts.values(), default=0)
-        self._next_forecast = MIN_FORECAST_ROUNDS
-        self.draw: Callable[[], None] = lambda: None
-        """Called between the builds and runs of a round."""
-        self._runs = 0
+        self._counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
+        self._started, self._rounds = time.monotonic(), max(self._counts.values(), default=0)
+        self._next_forecast = max(MIN_FORECAST_ROUNDS, race.first)
         self._builder = Builder(setting.random_builds) if setting.random_builds else None
         self._round: dict[str, Run] = {}  # measured with others, and not yet asked for
         self._commands = {command.name: command for command in setting.commands}
 
     def is_settled(self) -> bool:
         """Return True if all metrics are settled, or a command has had its runs."""
-        most = self.asked.most
-        if self.follower is not None and self.follower.done(self.race.first):
+        most, first = self._asked.most, self._race.first
+        if self.follower is not None and self.follower.done(first):
             return True
-        if most is None or max(self.counts.values()) < most or self.race.study.in_round:
+        if most is None or max(self._counts.values()) < most or self._race.study.in_round:
             return False
-        return min(self.counts[arm] for arm in self.race.setting.arms) >= self.race.first
+        return min(self._counts[arm] for arm in self._commands) >= first
 
     def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
         """Draw, and return True if the race has what it needs, or will not get it."""
         draw()
         if self.is_brief and time.monotonic() >= brief_until and self._is_bounded():
             return True
-        return (not self.race.study.in_round and self._is_out_of_reach()) or self.is_settled()
+        return (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
 
     def _is_bounded(self) -> bool:
         """Return True if the interval of the only command has two ends."""
-        study = self.race.study
+        study = self._race.study
         (arm,) = study.problem.arms
         sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
         found = describe(arm, sample, study.problem, design="sequential")
-        return sample.n >= self.race.first and math.isfinite(found.high - found.low)
+        return sample.n >= self._race.first and math.isfinite(found.high - found.low)
 
     def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
-        most, limit = self.asked.most, self.asked.limit
-        study, rounds = self.race.study, max(self.counts.values())
+        study, rounds, limit = self._race.study, max(self._counts.values()), self._asked.limit
         guard = getattr(study.policy, "guard", None)
-        if guard is None or rounds < max(self._next_forecast, self.race.first):
+        if guard is None or rounds < self._next_forecast:
             return False
         self._next_forecast = math.ceil(1.05 * rounds)
-        budget = math.inf if most is None else most
+        budget = float(self._asked.most or math.inf)
         if limit is not None:
             pace = (rounds - self._rounds) / (time.monotonic() - self._started)
             budget = min(budget, self._rounds + pace * limit)
@@ -327,7 +273,7 @@ class _Recorder:
 
     def _measure(self, arm: str, iteration: str) -> Run:
         """Run a command once, between its hooks; a time-out counts as worse than any run that ended."""
-        setting = self.race.setting
+        setting = self._race.setting
         if setting.warmup_every_run and iteration.isdigit():
             self._measure(arm, f"warmup-{iteration}")  # so that no other command ran just before (extensions R)
         variables, hooks, timeout = run_variables(iteration), setting.hooks, setting.conditions.timeout
@@ -336,37 +282,25 @@ class _Recorder:
         found = measure(self._commands[arm].with_env(variables), setting.metric, setting.conditions)
         if "conclude" in hooks:
             run_hook(hooks["conclude"][arm].with_env(variables), "conclude", timeout)
-        return self.race.study.problem.censored if found.run.timed_out else found.value, found.details()
+        return self._race.study.problem.censored if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:
         """Run every command some times, not counted; builds are warmed up in their round."""
-        for i in range(0 if self._builder else self.race.setting.warmup):
-            for arm in self.race.setting.arms:
+        for i in range(0 if self._builder else self._race.setting.warmup):
+            for arm in self._commands:
                 self._measure(arm, f"warmup-{i}")
-
-    def spent(self) -> str:
-        """Return how many builds were made and runs of them measured."""
-        builds = 0 if self._builder is None else self._builder.count
-        return f"{plural(builds, 'build')}, {plural(self._runs, 'run')}"
 
     def _measure_round(self, arms: Sequence[str]) -> dict[str, Run]:
         """Run all arms of a round in turn, several times, in an order symmetric in arms (extensions R5, U1)."""
-        setting, made = self.race.setting, {}
-        for arm in arms:
-            if self._builder is not None:
-                made[arm] = self._builder.build(arm)
-                self.draw()
+        setting, goal = self._race.setting, self._race.study.problem.goal
+        made = {arm: self._builder.build(arm) for arm in arms} if self._builder else {}
         count = setting.runs_per_reading
         runs: dict[str, list[Run]] = {arm: [] for arm in arms}
         for i in range(-setting.warmup if made else 0, count):
             for place in shuffle(range(len(arms))):
                 arm = arms[place]
-                run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self.counts[arm] * count + i))
-                if i >= 0:
-                    runs[arm].append(run)
-                    self._runs += 1
-                self.draw()
-        goal = self.race.study.problem.goal
+                run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self._counts[arm] * count + i))
+                runs[arm] += [run] * (i >= 0)
         found = {arm: median_run(own) if made else best_run(own, goal) for arm, own in runs.items()}
         return {arm: (value, {**details, **made.get(arm, {})}) for arm, (value, details) in found.items()}
 
@@ -374,15 +308,15 @@ class _Recorder:
         """Run a command once, or take its reading in this round if that is the median or best of several runs."""
         self.running = arm
         try:
-            if self._builder is None and self.race.setting.best_of == 1:
-                value, details = self._measure(arm, str(self.counts[arm]))
+            if self._builder is None and self._race.setting.best_of == 1:
+                value, details = self._measure(arm, str(self._counts[arm]))
             else:
                 if arm not in self._round:
-                    self._round = self._measure_round([arm, *self.race.study.round_left])
+                    self._round = self._measure_round([arm, *self._race.study.round_left])
                 value, details = self._round.pop(arm)
         finally:
             self.running = None
-        self.counts[arm] += 1
+        self._counts[arm] += 1
         if self.follower is not None:
             self.follower.add(arm, details.get(NOTE))
         return Noted(value, details)

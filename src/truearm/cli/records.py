@@ -9,15 +9,16 @@ from typing import Any
 import click
 
 from truearm.claims.gates import LedgerGate, Settings
-from truearm.cli.answer import Answer, Screen
-from truearm.cli.asked import Asked
-from truearm.cli.edge import write
+from truearm.cli.answer import FORMS, GOOD, Answer, Screen, show
+from truearm.cli.asked import RaceOptions
+from truearm.cli.edge import ERROR
 from truearm.cli.options import declare
-from truearm.cli.outcome import REPORT, Outcome, suite_answer
-from truearm.cli.saved import Race, Setting, open_log
+from truearm.cli.outcome import race_answer
+from truearm.cli.saved import Setting, open_log
 from truearm.commands.command import Command
 from truearm.commands.revisions import Revision
 from truearm.ledger import Ledger, read_ledger, tolerance_text
+from truearm.problem import refuse
 from truearm.report import tables, words
 from truearm.report.export import json_text, ledger_document
 
@@ -33,7 +34,7 @@ _FORMATS = """
 @click.argument("file", type=click.Path(dir_okay=False))
 @declare(_FORMATS)
 @click.pass_context
-def report_command(ctx: click.Context, /, file: str, *, export_html: str | None, **formats: bool) -> None:
+def report_command(ctx: click.Context, /, file: str, *, export_html: str | None, **_: bool) -> None:
     """Print what is known from a saved study or race, finished or not.
 
     \b
@@ -43,30 +44,20 @@ def report_command(ctx: click.Context, /, file: str, *, export_html: str | None,
 
     Pulls without a reading count at their worst. Nothing is written to the study.
     """  # noqa: D301 - click wants the control character
-    chosen = [name for name, is_chosen in formats.items() if is_chosen]
-    if len(chosen) + (export_html is not None) > 1:
-        raise click.UsageError("choose one of --json, --markdown, --csv and --export-html")
+    chosen = [f"--{form}" for form in FORMS if ctx.params.get(form)]
+    refuse(len(chosen) > 1, f"{' and '.join(chosen)} both go to standard output; choose one of them")
     with open_log(file) as race:
-        answer = _report(race)
-        if export_html is not None:
-            write(export_html, answer.forms["html"]())
-            return
-        form = answer.forms[chosen[0]] if chosen else None
-        click.echo(form().rstrip("\n") if form else answer.text(Screen.here()))
-    ctx.exit(answer.code)
-
-
-def _report(race: Race) -> Answer:
-    if race.suite is not None:
-        return suite_answer(race)
-    race.study.stop()  # this object only: the log does not know of it
-    return Outcome(race=race, result=race.setting.mark(race.study.result), asked=REPORT).answer()
+        if race.suite is None:
+            race.study.stop()  # this object only: the log does not know of it
+        code = show(ctx, race_answer(race), silent=export_html is not None and not chosen)
+    ctx.exit(code if code == ERROR or export_html is None else GOOD)
 
 
 @click.command("ledger")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @declare("+ json export-html")
-def ledger_command(file: str, *, json: bool, export_html: str | None) -> None:
+@click.pass_context
+def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html: str | None) -> None:
     """List the gates of a ledger: levels, evidence, verdicts, what is spent, and what is guaranteed.
 
     \b
@@ -78,19 +69,21 @@ def ledger_command(file: str, *, json: bool, export_html: str | None) -> None:
     """  # noqa: D301 - click wants the control character
     book = read_ledger(file)
     found = book.account
-    if export_html is not None:
+
+    def text(screen: Screen) -> str:
+        table = screen.table(tables.ledger_rows(found)) if found.gates else ""
+        return screen.arrange(map(screen.wrap, words.ledger(found)), [table])
+
+    def page() -> str:
         from truearm.report.pages import ledger_page  # the terminal needs no templates
 
-        write(export_html, ledger_page(found, Path(file).name))
-    if json:
-        click.echo(json_text({**ledger_document(found), "head": book.head}))
-    elif export_html is None:
-        screen = Screen.here()
-        table = screen.table(tables.ledger_rows(found)) if found.gates else ""
-        click.echo(screen.arrange(map(screen.wrap, words.ledger(found)), [table]))
+        return ledger_page(found, Path(file).name)
+
+    forms = {"json": lambda: json_text({**ledger_document(found), "head": book.head}), "html": page}
+    ctx.exit(show(ctx, Answer(text, GOOD, forms), silent=export_html is not None and not json))
 
 
-def open_gate(asked: Asked, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, LedgerGate]:
+def open_gate(asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, LedgerGate]:
     """Open the ledger of a race and its next gate: from here on its level is spent."""
     path = Path(asked.ledger)
     known = read_ledger(path).settings if path.exists() and path.stat().st_size else Settings()

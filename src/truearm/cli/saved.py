@@ -20,8 +20,9 @@ from truearm.commands.command import Command, share_shell
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds
-from truearm.errors import InvalidArgument, TruearmError, printable
+from truearm.errors import InvalidArgument, TruearmError, first_line, printable
 from truearm.events import Reading
+from truearm.problem import refuse, require
 from truearm.run import log_to, resume_study
 from truearm.store import Store
 from truearm.study import Study
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 AnyResult = TypeVar("AnyResult", Result, SuiteResult)
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
+STREAMS = ("null", "pipe", "inherit")
+"""What input and output may be besides files."""
 _SIGNATURE = "mark"
 
 
@@ -56,25 +59,21 @@ class Setting:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", share_shell(self.commands))
-        seen: set[str] = set()
+        arms = self.arms
         for command in self.commands:
-            if any("\ud800" <= char <= "\udfff" for char in command.name):
-                msg = f"a command must be valid Unicode, but got {command.name!r}; use another name: -n NAME"
-                raise InvalidArgument(msg)
-            if command.name in seen:
-                msg = f"two commands are called {command.name!r}; give them different names with -n"
-                raise InvalidArgument(msg)
-            seen.add(command.name)
+            is_unicode = not any("\ud800" <= char <= "\udfff" for char in command.name)
+            require(is_unicode, "a command", command.name, "be valid Unicode", "use another name: -n NAME")
+            is_double = arms.count(command.name) > 1
+            refuse(is_double, f"two commands are called {command.name!r}; give them different names with -n")
         for stage, hooks in self.hooks.items():
-            if stage not in HOOKS or set(hooks) != seen:
-                msg = f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r} for {sorted(hooks)}"
-                raise InvalidArgument(msg)
+            known = stage in HOOKS and set(hooks) == set(arms)
+            refuse(not known, f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r}")
             other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
             lines = {(hook.cwd, hook.text) for hook in hooks.values()}
-            if other is not None and len(lines) > len({cwd for cwd, _ in lines}):  # the last one would serve all
-                raise InvalidArgument(
-                    f"--{stage} differs by command, but commands take turns; use {other}, which runs for every run"
-                )
+            is_mixed = other is not None and len(lines) > len(
+                {cwd for cwd, _ in lines}
+            )  # the last would serve all
+            refuse(is_mixed, f"--{stage} differs by command, but commands take turns; use {other}, for every run")
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -121,6 +120,11 @@ class Race:
         return getattr(self.study.policy, "first", 1)
 
     @property
+    def result(self) -> Result:
+        """The result of the study, which has ended."""
+        return self.setting.mark(self.study.result)
+
+    @property
     def runs(self) -> list[Reading]:
         """All readings, with notes of how they were measured."""
         return [event for event in self.study.events() if isinstance(event, Reading)]
@@ -149,14 +153,13 @@ def open_log(
     With `resume`, pulls without a reading count as missing, at their worst: their runs are over.
     """
     maker = f"`truearm race --save {path}`"
-    if not Path(path).exists():
-        raise InvalidArgument(f"there is no file {str(path)!r}; {maker} makes it")
+    refuse(not Path(path).exists(), f"there is no file {str(path)!r}; {maker} makes it")
     check_file(path)
     with ExitStack() as stack:
         with _explain_damage(path):
             store = stack.enter_context(Store(path))
-            if not store.created:  # a crash left the file before anything was in it
-                raise InvalidArgument(f"{path} holds no study yet; {maker} starts one in it")
+            # a crash may leave the file before anything is in it
+            refuse(not store.created, f"{path} holds no study yet; {maker} starts one in it")
             definition = store.definition
             race, suite = definition.get("race"), definition.get("suite")
             found = {} if race is None else {"setting": from_plain(Setting, race, "race")}
@@ -178,8 +181,7 @@ def _explain_damage(path: str | Path) -> Iterator[None]:
         msg = f"{path} cannot be opened as a log: {error}; make its folder writable, or copy the log elsewhere"
         raise InvalidArgument(msg) from error
     except Exception as error:
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        msg = f"{path} is damaged ({what:.120}) and was not changed; use a copy, or start again in another file"
+        msg = f"{path} is damaged ({first_line(error):.120}) and was not changed; use a copy, or another file"
         raise InvalidArgument(msg) from error
 
 
@@ -189,17 +191,15 @@ def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bo
         return
     name = printable(path)
     words = "\n".join([f"{name} was not started by you on this machine. Continuing it runs:", *_describe(setting)])
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
-        raise InvalidArgument(msg)
+    is_asked = sys.stdin.isatty() and sys.stderr.isatty()
+    trust = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
+    refuse(not is_asked, trust)
     click.echo(words, err=True)
     try:
         agreed = click.confirm("Run all of it?", err=True)
     except click.Abort:
         agreed = False
-    if not agreed:
-        msg = f"nothing was run; `truearm report {name}` shows what is known without running anything"
-        raise InvalidArgument(msg)
+    refuse(not agreed, f"nothing was run; `truearm report {name}` shows what is known without running anything")
 
 
 def _text(definition: Mapping[str, Any]) -> str:
@@ -207,25 +207,18 @@ def _text(definition: Mapping[str, Any]) -> str:
 
 
 def _describe(setting: Setting) -> Iterator[str]:
-    for command in setting.commands:
-        yield f"  {printable(command.name)}: {_describe_command(command)}"
-    for stage, hooks in setting.hooks.items():
-        for arm, hook in hooks.items():
-            yield f"  {printable(stage)} of {printable(arm)}: {_describe_command(hook)}"
+    """Return everything that continuing a race would run, read and write, a line for each."""
+    hooks = [(f"{stage} of {arm}", hook) for stage, by in setting.hooks.items() for arm, hook in by.items()]
+    for name, command in [*((one.name, one) for one in setting.commands), *hooks]:
+        given = {"through": command.shell, "in": command.cwd}
+        given |= {"input from": command.input, "output to": command.output}
+        parts = [f"{word} {value}" for word, value in given.items() if value not in (None, *STREAMS)]
+        parts += [f"with {name}={value}" for name, value in command.env.items()]
+        yield printable(f"  {name}: {', '.join([command.text, *parts])}")
     if setting.random_builds:
         for revision in setting.random_builds.revisions.values():
             what = f"build of {revision.commit} from {revision.repository}, in {revision.top}"
             yield printable(f"  {what}: {setting.random_builds.command}")
-    parts: tuple[Conditions | Command, ...] = (setting.conditions, *setting.commands)
-    for part in parts:
-        for what, place in (("input from", part.input), ("output to", part.output)):
-            if place not in (None, "null", "pipe", "inherit"):
-                yield f"  {what} {printable(str(place))}"
-
-
-def _describe_command(command: Command) -> str:
-    parts = [command.text]
-    parts += [f"through {command.shell}"] * (command.shell is not None)
-    parts += [f"in {command.cwd}"] * (command.cwd is not None)
-    parts += [f"with {name}={value}" for name, value in command.env.items()]
-    return printable(", ".join(parts))
+    for what, place in (("input from", setting.conditions.input), ("output to", setting.conditions.output)):
+        if place not in STREAMS:
+            yield printable(f"  {what} {place}")

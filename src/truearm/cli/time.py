@@ -13,14 +13,14 @@ import click
 
 from truearm.claims.certify import ratios
 from truearm.claims.result import Result
-from truearm.cli.answer import Answer, exit_code, html_page, lay_out, show
+from truearm.cli.answer import answer_with, show
 from truearm.cli.options import TIMES, declare
 from truearm.commands.measure import machine
 from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
 from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.report import words
-from truearm.report.export import document, json_text
+from truearm.report.export import document
 from truearm.report.numbers import Unit, count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
@@ -75,14 +75,15 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
     }
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
     voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
-    notes = list(_notes(result, verbose=chosen["verbose"]))
-    text = partial(lay_out, result, voice, ratios=ratios(result), verbose=chosen["verbose"], notes=notes)
-    forms = {
-        "json": lambda: json_text(document(result, result.readings or {}, metric="wall", machine=machine())),
-        "html": lambda: html_page(result, voice),
-    }
-    answer = Answer(text, exit_code(result), forms)
-    ctx.exit(show(answer, json=chosen["json"], exports={"html": chosen["export_html"]}))
+    answer = answer_with(
+        result,
+        voice,
+        ratios=ratios(result),
+        verbose=chosen["verbose"],
+        notes=list(_notes(result, verbose=chosen["verbose"])),
+        document=partial(document, result, result.readings or {}, metric="wall", machine=machine()),
+    )
+    ctx.exit(show(ctx, answer))
 
 
 def _make_timers(
