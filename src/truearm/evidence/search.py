@@ -214,7 +214,7 @@ def least(
         inner = left[:, None] + (width * steps // FANOUT if ranks else width * steps)
         parts = product.parts(inner.ravel())
         value, where = _smallest(product.bound(parts, parts), inner.ravel())
-        best, place = (value, where) if value < best else (best, place)
+        best, place = min((best, place), (value, where))  # of equal minima the lowest place
         parts = parts.reshape(len(parts), *inner.shape)
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
         low, high = (

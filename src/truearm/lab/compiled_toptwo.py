@@ -1,9 +1,9 @@
 """`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
 
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
-values at remembered cuts are kept until a count changes, and the search for the least cut visits few ranks.
+what past legs say at a remembered cut is kept, and the search for the least cut halves stretches of ranks.
 """
-# ruff: noqa: PLR0912, PLR0917, SIM110 - one search is one function; compiled functions take no keyword-only arguments and no generators
+# ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
@@ -16,15 +16,14 @@ from truearm.lab.kernels import (
     Ints,
     MixtureTable,
     at_rank,
-    below,
     copy_to,
+    count,
     entry,
     inline,
     jit,
     log_mixture,
     merge,
     rank_at_least,
-    up_to,
 )
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import GROWTH, SWITCH, TIE
@@ -33,8 +32,7 @@ divergence, split = jit(levels.divergence), jit(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-COARSE, _FANOUT = 32, 8  # the tree of ranks of search.least, to order equal minima alike
-STACK = 1024
+STACK = 128  # stretches open at a time: a range of ranks can be halved 63 times
 
 
 class Tables(NamedTuple):
@@ -82,18 +80,14 @@ class Work(NamedTuple):
     """Rows as named below, one column per arm."""
     reals: Floats
     """Rows as named below, one column per arm."""
-    bets: Floats
-    """[arm, judged arm]: evidence of the arm's whole sample, the count and the cut it belongs to."""
     run: Ints
     """Leader, how often an arm was followed, how much of `past` is used."""
     due: Floats
     """From how many pulls on to ask whether more of them could help, and to follow another arm."""
     sides: Floats
     """What was found at the cut that is looked at; places as named below."""
-    edges: Ints
-    """The coarse ranks of a search."""
     stack: Ints
-    """Stretches still to search: ends among the points of a layer, the layer, and its place."""
+    """Stretches of ranks still to search: their ends."""
     bounds: Floats
     """What each stretch holds: own evidence and starts at its low end, whole samples and ends at its high one."""
 
@@ -107,12 +101,11 @@ class Work(NamedTuple):
     ALIVE,
     CARRY_LEADER,
     BATCH,
-    UPPER,  # ranks of the futility check and the count they belong to
+    UPPER,  # ranks of the futility check
     LOWER,
-    RANKED_N,
     LOOKED,  # whether the evidence is of this decision
-) = range(12)
-INTS = 12
+) = range(11)
+INTS = 11
 (
     CUT,
     EVIDENCE,
@@ -120,17 +113,13 @@ INTS = 12
     MINIMIZED,
     CARRY,
     TOLERANT_CUT,
-    MINE,
-    MINE_N,
-    MINE_CUT,
     PAST,  # what was won and lost at the cut, but for the last end, and what it belongs to
     PAST_CUT,
     PAST_COUNT,
     LOG_N,
-) = range(13)
-REALS = 13
+) = range(10)
+REALS = 10
 LEADER, FOLLOWED, USED = range(3)
-BET, BET_N, BET_CUT = range(3)
 NEXT_FUTILITY, NEXT_SWITCH = range(2)
 WHOLE, ENDS, STARTS, OWN = range(4)
 ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
@@ -237,7 +226,7 @@ def best_looking(work: Work, rules: Rules) -> int:
 def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
     first, size = ints[START, arm], ints[SIZE, arm]
-    return float((below(values, first, size, x) + up_to(values, first, size, x)) / size)
+    return float((count(values, first, size, x, False) + count(values, first, size, x, True)) / size)
 
 
 @inline
@@ -302,39 +291,37 @@ def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> No
 @jit
 def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
-    x, n, first = work.reals[CUT, judged], work.ints[N, judged], work.ints[START, judged]
-    if work.reals[MINE_N, judged] != n or work.reals[MINE_CUT, judged] != x:
-        above = work.ints[SIZE, judged] - below(work.values, first, work.ints[SIZE, judged], x)
-        work.reals[MINE, judged] = log_mixture(tables.high, above + missing(work, judged), n)
-        work.reals[MINE_N, judged], work.reals[MINE_CUT, judged] = n, x
-    leader = work.run[LEADER]
-    bet(work, tables, leader, judged, x)
+    x, n, leader = work.reals[CUT, judged], work.ints[N, judged], work.run[LEADER]
+    own = log_mixture(tables.high, n - below(work, judged, x), n)
+    bet = whole(work, tables, leader, x, leader > judged, False)
     if not rules.pooled:
-        return float(work.reals[MINE, judged] + work.bets[leader, judged, BET])
+        return own + bet
     if work.reals[PAST_COUNT, judged] != work.run[FOLLOWED] or work.reals[PAST_CUT, judged] != x:
         legs(work, tables, judged, x, False)
         work.reals[PAST, judged] = work.sides[ENDS] - work.sides[STARTS]
         work.reals[PAST_COUNT, judged], work.reals[PAST_CUT, judged] = work.run[FOLLOWED], x
-    followed, last = work.reals[PAST, judged], work.legs[work.run[FOLLOWED] - 1, ARM]
-    if last != judged:
-        bet(work, tables, last, judged, x)
-        followed += work.bets[last, judged, BET]
-    return float(work.reals[MINE, judged] + mix(rules, followed, work.bets[leader, judged, BET]))
+    return own + mix(rules, work.reals[PAST, judged] + last_end(work, tables, judged, x, False, bet), bet)
+
+
+@jit
+def below(work: Work, arm: int, x: float) -> int:
+    """Return how many readings of an arm are below a cut; the others and the missing ones are above it."""
+    return count(work.values, work.ints[START, arm], work.ints[SIZE, arm], x, False)
+
+
+@jit
+def last_end(work: Work, tables: Tables, judged: int, x: float, beyond: bool, bet: float) -> float:
+    """Return what the arm that is followed now says against an arm at a cut; `bet` is what the leader says."""
+    last = work.legs[work.run[FOLLOWED] - 1, ARM]
+    if last == work.run[LEADER]:
+        return bet
+    return whole(work, tables, last, x, last > judged, beyond) if last != judged else 0.0
 
 
 @jit
 def missing(work: Work, arm: int) -> int:
     """Return how many readings of an arm are missing; they count on the side that hurts (evidence T8)."""
     return int(work.ints[N, arm] - work.ints[SIZE, arm])
-
-
-@jit
-def bet(work: Work, tables: Tables, arm: int, judged: int, x: float) -> None:
-    """Refresh what an arm's whole sample says at the cut of the judged arm."""
-    n, kept = work.ints[N, arm], work.bets[arm, judged]
-    if kept[BET_N] != n or kept[BET_CUT] != x:
-        kept[BET_N], kept[BET_CUT] = n, x
-        kept[BET] = whole(work, tables, arm, x, arm > judged, False)
 
 
 @jit
@@ -356,13 +343,17 @@ def weigh(
     beyond: bool,
 ) -> float:
     """Return the log-evidence of n pulls with these sorted readings at a cut."""
-    if beyond:
-        count = size
-    else:
-        count = up_to(values, start, size, x) if closed else below(values, start, size, x)
-        if size > 0 and values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
-            count = max(count, up_to(values, start, size, -math.inf))
-    return log_mixture(tables.low, count + n - size, n)
+    counted = size if beyond else count_below(values, start, size, x, closed)
+    return log_mixture(tables.low, counted + n - size, n)
+
+
+@jit
+def count_below(values: Floats, start: int, size: int, x: float, closed: bool) -> int:
+    """Return how many readings are below a cut; censored ones are below every cut (evidence T8)."""
+    counted = count(values, start, size, x, closed)
+    if size > 0 and values[start] == -math.inf:
+        counted = max(counted, count(values, start, size, -math.inf, True))
+    return counted
 
 
 @jit
@@ -394,12 +385,8 @@ def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, fol
     leader = work.run[LEADER]
     work.sides[WHOLE] = whole(work, tables, leader, x, leader > judged, beyond)
     if followed:
-        last = work.legs[work.run[FOLLOWED] - 1, ARM]
         legs(work, tables, judged, x, beyond)
-        if last == leader:
-            work.sides[ENDS] += work.sides[WHOLE]
-        elif last != judged:
-            work.sides[ENDS] += whole(work, tables, last, x, last > judged, beyond)
+        work.sides[ENDS] += last_end(work, tables, judged, x, beyond, work.sides[WHOLE])
 
 
 @jit
@@ -439,7 +426,7 @@ def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: boo
     """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
     guess = -1
     if not math.isnan(work.reals[CUT, judged]):
-        guess = below(work.values, work.ints[START, judged], work.ints[SIZE, judged], work.reals[CUT, judged])
+        guess = below(work, judged, work.reals[CUT, judged])
     value, cut = least(work, rules, tables, judged, guess, 0.0, follow_)
     work.reals[EVIDENCE, judged], work.reals[CUT, judged] = value, cut
     work.reals[MINIMIZED, judged] = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
@@ -451,61 +438,44 @@ def least(
 ) -> tuple[float, float]:
     """Return the least evidence over all cuts and its cut, as `search.least`: of the leader, or of all followed.
 
-    Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
-    stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
-    layer of each point is known, and equal minima are ordered by layer, then by rank.
+    Stretches of ranks are halved, first at the guess, while their bound is below the least value so far. Of equal
+    minima the one of lowest rank counts.
     """
-    n, size = work.ints[N, judged], work.ints[SIZE, judged]
-    first = work.ints[START, judged]
-    sides, edges, stack, bounds = work.sides, work.edges, work.stack, work.bounds
-    last = coarse(edges, size, guess) - 1
-    best, layer_of_best, rank_of_best = math.inf, 0, 0
-    if guess >= 0:
-        rank_of_best = min(guess, size)
-        best = value_at_rank(work, rules, tables, judged, rank_of_best, tolerance, followed)
+    n, size, sides, stack, bounds = (
+        work.ints[N, judged],
+        work.ints[SIZE, judged],
+        work.sides,
+        work.stack,
+        work.bounds,
+    )
+    best, rank_of_best, inner, cut = math.inf, 0, math.inf, math.inf
     for end in range(2):
-        rank = edges[last * end]
-        value = value_at_rank(work, rules, tables, judged, rank, tolerance, followed)
-        if value < best or (value == best and rank < rank_of_best):
-            best, rank_of_best = value, rank
+        value = value_at_rank(work, rules, tables, judged, size * end, tolerance, followed)
+        if value < best:
+            best, rank_of_best = value, size * end
         bounds[0, 2 * end] = sides[OWN] if end == 0 else sides[WHOLE]
         bounds[0, 2 * end + 1] = sides[STARTS] if end == 0 else sides[ENDS]
-    inner, cut = math.inf, math.inf
     if followed:
         inner, cut = between(work, rules, tables, judged, 0, inner, cut)
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
-    depth = 1 if last > 0 else 0
+    stack[0, 0], stack[0, 1] = 0, size
+    depth = 1 if size > 0 else 0
     while depth > 0:
         depth -= 1
+        low, high = stack[depth]
         low_own, low_starts, high_whole, high_ends = bounds[depth]
-        low, high, layer = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        left, right = stack[depth, 3], stack[depth, 4]
         if bound(rules, low_own, low_starts, high_whole, high_ends, followed) >= best:
             continue
         if high - low == 1:
-            lower, upper = point(edges, layer, left, right, low), point(edges, layer, left, right, high)
-            if upper - lower > 1:
-                low, high, layer, left, right = 0, _FANOUT, layer + 1, lower, upper
-            else:
-                own = log_mixture(tables.high, n - upper, n)
-                if (
-                    followed
-                    and upper > lower
-                    and bound(rules, own, low_starts, high_whole, high_ends, True) < best
-                ):
-                    inner, cut = between(work, rules, tables, judged, upper, inner, cut)
-                continue
-        half = (low + high) // 2
-        rank = point(edges, layer, left, right, half)
-        value = value_at_rank(work, rules, tables, judged, rank, tolerance, followed)
-        if value < best or (
-            value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
-        ):
-            best, layer_of_best, rank_of_best = value, layer, rank
+            own = log_mixture(tables.high, n - high, n)
+            if followed and bound(rules, own, low_starts, high_whole, high_ends, True) < best:
+                inner, cut = between(work, rules, tables, judged, high, inner, cut)
+            continue
+        half = guess if low < guess < high else (low + high) // 2
+        value = value_at_rank(work, rules, tables, judged, half, tolerance, followed)
+        if value < best or (value == best and half < rank_of_best):
+            best, rank_of_best = value, half
         for side in range(2):
-            ends = (low, half) if side == 0 else (half, high)
-            stack[depth, 0], stack[depth, 1], stack[depth, 2] = ends[0], ends[1], layer
-            stack[depth, 3], stack[depth, 4] = left, right
+            stack[depth, 0], stack[depth, 1] = (low, half) if side == 0 else (half, high)
             bounds[depth, 0] = low_own if side == 0 else sides[OWN]
             bounds[depth, 1] = low_starts if side == 0 else sides[STARTS]
             bounds[depth, 2] = sides[WHOLE] if side == 0 else high_whole
@@ -513,7 +483,7 @@ def least(
             depth += 1
     if inner < best:
         return inner, cut
-    return best, work.values[first + rank_of_best] if rank_of_best < size else math.inf
+    return best, work.values[work.ints[START, judged] + rank_of_best] if rank_of_best < size else math.inf
 
 
 @jit
@@ -529,7 +499,7 @@ def between(
         if arm == judged or later(work, m):
             continue
         start, end = work.legs[m, FROM], work.legs[m, FROM] + work.legs[m, FROM_SIZE]
-        for i in range(start + up_to(work.past, start, work.legs[m, FROM_SIZE], low), end):
+        for i in range(start + count(work.past, start, work.legs[m, FROM_SIZE], low, True), end):
             x = work.past[i]
             if rank < size and (
                 x > work.values[first + rank] or (x == work.values[first + rank] and arm < judged)
@@ -554,29 +524,6 @@ def later(work: Work, m: int) -> bool:
         if work.legs[other, ARM] == work.legs[m, ARM]:
             return True
     return False
-
-
-@jit
-def coarse(edges: Ints, size: int, guess: int) -> int:
-    """Write the first ranks that `search.least` looks at, and return how many."""
-    pieces = min(size, COARSE)
-    count = 0
-    extra = min(guess, size)
-    for i in range(pieces + 1):
-        edge = size if i == pieces else int(i * (size / pieces))
-        if 0 <= extra < edge and (count == 0 or edges[count - 1] < extra):
-            edges[count] = extra
-            count += 1
-        if count == 0 or edges[count - 1] < edge:
-            edges[count] = edge
-            count += 1
-    return count
-
-
-@jit
-def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
-    """Return the i-th rank of a layer: a coarse edge, or an eighth of a stretch."""
-    return edges[i] if layer == 0 else left + (right - left) * i // _FANOUT
 
 
 @jit
@@ -614,11 +561,10 @@ def tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
 @jit
 def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
     """Return True if an arm is not better than the leader by more than the tolerance; try its last cut first."""
-    first, size = work.ints[START, judged], work.ints[SIZE, judged]
     share = rules.log_whole if rules.pooled else 0.0
     guess = -1
     if not math.isnan(work.reals[TOLERANT_CUT, judged]):
-        guess = below(work.values, first, size, work.reals[TOLERANT_CUT, judged])
+        guess = below(work, judged, work.reals[TOLERANT_CUT, judged])
         if value_at_rank(work, rules, tables, judged, guess, rules.tolerance, False) + share < rules.log_threshold:
             return False
     value, work.reals[TOLERANT_CUT, judged] = least(work, rules, tables, judged, guess, rules.tolerance, False)
@@ -642,20 +588,9 @@ def may_be_futile(work: Work, rules: Rules) -> bool:
 def futile(work: Work, rules: Rules, tables: Tables) -> bool:
     """Return True if endless pulls of this kind could certify no arm left, as `evidence.indistinguishable`."""
     k = work.ints.shape[1]
-    for i in range(k):  # no rank exceeds these, and most often they already say no
-        n = work.ints[N, i]
-        if work.ints[RANKED_N, i] != n:
-            work.ints[UPPER, i] = min(math.ceil(n * tables.not_low.p0), n)
-            work.ints[LOWER, i] = min(math.ceil(n * tables.not_high.p0), n)
     for i in range(k):
-        if work.ints[ALIVE, i] and not is_overlapped(work, rules, i):
-            return False
-    for i in range(k):
-        n = work.ints[N, i]
-        if work.ints[RANKED_N, i] != n:
-            work.ints[RANKED_N, i] = n
-            work.ints[UPPER, i] = rank_at_least(tables.not_low, n, rules.log_bar)
-            work.ints[LOWER, i] = rank_at_least(tables.not_high, n, rules.log_bar)
+        work.ints[UPPER, i] = rank_at_least(tables.not_low, work.ints[N, i], rules.log_bar)
+        work.ints[LOWER, i] = rank_at_least(tables.not_high, work.ints[N, i], rules.log_bar)
     for i in range(k):
         if work.ints[ALIVE, i] and not is_overlapped(work, rules, i):
             return False
@@ -689,14 +624,9 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     leader, x = work.run[LEADER], work.reals[CUT, rival]
     head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
     first, size = work.ints[START, leader], work.ints[SIZE, leader]
-    counted = up_to(work.values, first, size, x) if leader > rival else below(work.values, first, size, x)
-    if size > 0 and work.values[first] == -math.inf:
-        counted = max(counted, up_to(work.values, first, size, -math.inf))
-    counted += missing(work, leader)
-    over = work.ints[SIZE, rival] - below(work.values, work.ints[START, rival], work.ints[SIZE, rival], x)
-    over = (over + missing(work, rival)) / tail
+    counted = count_below(work.values, first, size, x, leader > rival) + missing(work, leader)
     gain = head * divergence(counted / head, tables.low.p0)
-    other = tail * divergence(over, tables.high.p0)
+    other = tail * divergence((tail - below(work, rival, x)) / tail, tables.high.p0)
     owed = work.reals[CARRY, rival] if work.ints[CARRY_LEADER, rival] == leader else 0.0
     pulls, for_leader, owed = split(head, tail, gain, other, owed, work.ints.shape[1])
     work.ints[CARRY_LEADER, rival] = leader

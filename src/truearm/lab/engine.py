@@ -105,8 +105,8 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
     ints, reals = np.zeros((toptwo.INTS, k), np.int64), np.zeros((toptwo.REALS, k))
     ints[toptwo.ALIVE] = 1
     ints[toptwo.BATCH] = state.first
-    ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1
-    reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT, toptwo.PAST_CUT]] = np.nan
+    ints[toptwo.CARRY_LEADER] = -1
+    reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.PAST_CUT]] = np.nan
     return toptwo.Work(
         tape=np.empty(0),
         values=np.empty(0),
@@ -114,12 +114,10 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
         legs=np.zeros((16, 7), np.int64),
         ints=ints,
         reals=reals,
-        bets=np.full((k, k, 3), np.nan),
         run=np.zeros(3, np.int64),
         due=np.array([state.next_futility, state.next_switch], np.float64),
         sides=np.zeros(4),
-        edges=np.empty(toptwo.COARSE + 2, np.int64),
-        stack=np.empty((toptwo.STACK, 5), np.int64),
+        stack=np.empty((toptwo.STACK, 2), np.int64),
         bounds=np.empty((toptwo.STACK, 4)),
     )
 

@@ -3,7 +3,6 @@
 The same numbers as `truearm.bounds.mixture` to about ten digits, at a hundredth of the price: log-gamma values
 come from tables, since counts are whole numbers, and one continued fraction gives the incomplete beta function.
 """
-# ruff: noqa: PLR0917 - compiled functions take no keyword-only arguments
 
 import math
 from collections.abc import Callable
@@ -31,7 +30,7 @@ _FAR = -40.0  # log of a tail that a sum with 1 does not notice
 _ACCURACY = 1e-13  # as in truearm.bounds.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
-_MOST = 1e5  # steps of the fraction; near the middle it takes about the root of the count
+_MAX_STEPS = 1e5  # of the fraction; near the middle it takes about the root of the count
 
 
 # without "_nrt" functions do not count references to arrays, which took half of the time; none may allocate one
@@ -50,13 +49,8 @@ def jit(function: Function) -> Function:
 
 
 def inline(function: Function) -> Function:
-    """Compile a function into its only caller, because passing many arrays is slow."""
+    """Compile a function into its callers: passing many arrays is slow, and constant arguments save branches."""
     return cast(Function, numba.njit(**_INNER, forceinline=True)(function))
-
-
-def with_fma(function: Function) -> Function:
-    """Compile with fused multiply-add, where no decision depends on the last bit."""
-    return cast(Function, numba.njit(**_INNER, fastmath={"contract"})(function))
 
 
 class MixtureTable(NamedTuple):
@@ -66,7 +60,7 @@ class MixtureTable(NamedTuple):
     log_p: float
     log_q: float
     components: Floats
-    """Per component the beta parameters a0 and b0, and the constant K of `log_mixture`."""
+    """Per component the beta parameters a0 and b0, and the log of the constant K of `evaluate_mixture`."""
     logs: Floats
     """Per component log-gamma of a0 + s, of b0 + s and of a0 + b0 + s for every s."""
     known: Floats
@@ -84,7 +78,7 @@ def mixture(p0: float, prior: Prior, size: int) -> MixtureTable:
     log_p, log_q = math.log(p0), math.log1p(-p0)
     c, weights = np.array(prior.concentrations), np.array(prior.weights)
     a, b = c * p0, c * (1 - p0)
-    constants = weights * np.exp(a * log_p + b * log_q - betaln(a, b)) / betainc(a, b, p0)  # audit 2.C
+    constants = np.log(weights) + a * log_p + b * log_q - betaln(a, b) - np.log(betainc(a, b, p0))  # audit 2.C
     counts = np.arange(float(size))
     rows = [gammaln(first[:, None] + counts) for first in (a, b, a + b)]
     logs = np.stack(rows, axis=1).reshape(3 * c.size, size)
@@ -106,110 +100,64 @@ def log_mixture(tables: MixtureTable, s: int, n: int) -> float:
 
 @jit
 def evaluate_mixture(tables: MixtureTable, s: int, n: int) -> float:
-    """Return log M_n(s; p0).
+    """Return log M_n(s; p0)."""
+    total = -math.inf
+    for c in range(tables.components.shape[0]):
+        part = tables.components[c, 2] + log_component(tables, c, s, n)
+        total = max(total, part) + math.log1p(math.exp(-abs(total - part)))
+    return total  # audit 2.C
+
+
+@jit
+def log_component(tables: MixtureTable, c: int, s: int, n: int) -> float:
+    """Return the log of a component over its constant K, which is free of the data.
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
-    fraction f of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f, K free of the data; with that of the upper tail it is
-    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front. Two fractions are evaluated side by side.
+    fraction f of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f; with that of the upper tail it is
+    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front.
     """
-    p0, parts = tables.p0, tables.components
-    last = parts.shape[0] - 1  # one component is its own second, with no weight
-    a, b = parts[0, 0] + s, parts[0, 1] + (n - s)
-    c, d = parts[last, 0] + s, parts[last, 1] + (n - s)
-    weight = parts[last, 2] if last > 0 else 0.0
-    first_low, second_low = p0 * (a + b + 2) < a + 1, p0 * (c + d + 2) < c + 1
-    if first_low and second_low:
-        first, second = two_fractions(a, b, c, d, p0, _ACCURACY)
-        return math.log(parts[0, 2] / first + weight / second)
-    total, shift = 0.0, 0.0
-    front = upper_front(tables, 0, s, n)
-    other = upper_front(tables, last, s, n)
-    if not first_low and not second_low and front > _FAR and other > _FAR:
-        slack = math.exp(-max(front, other)) * min(b - (a + b) * (1 - p0), d - (c + d) * (1 - p0))
-        digits = min(_ACCURACY * max(1.0, slack), 1e-3)  # of a small tail few digits matter
-        first, second = two_fractions(b, a, d, c, 1 - p0, digits)
-        return math.log(parts[0, 2] * (math.exp(-front) - 1 / first) + weight * (math.exp(-other) - 1 / second))
-    shift = max(0.0, -front if not first_low else 0.0, -other if not second_low else 0.0)
-    total = parts[0, 2] * one_part(a, b, p0, front, shift)
-    if last > 0:
-        total += weight * one_part(c, d, p0, other, shift)
-    return shift + math.log(total)  # audit 2.C
-
-
-@jit
-def upper_front(tables: MixtureTable, c: int, s: int, n: int) -> float:
-    """Return log of p0^a (1-p0)^b / B(a,b) of a component."""
-    a, b = tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
-    log_beta = tables.logs[3 * c, s] + tables.logs[3 * c + 1, n - s] - tables.logs[3 * c + 2, n]
-    return float(a * tables.log_p + b * tables.log_q - log_beta)
-
-
-@jit
-def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float:
-    """Return a component over its K and over e^shift, which keeps it in reach of the exponential function."""
+    p0, a, b = tables.p0, tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
     if p0 * (a + b + 2) < a + 1:
-        return math.exp(-shift) / fraction(a, b, p0)
+        return -math.log(fraction(a, b, p0, _ACCURACY))
+    log_beta = tables.logs[3 * c, s] + tables.logs[3 * c + 1, n - s] - tables.logs[3 * c + 2, n]
+    front = float(a * tables.log_p + b * tables.log_q - log_beta)
     if front < _FAR:
-        return math.exp(-front - shift)
-    return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0)
+        return -front
+    slack = math.exp(-front) * (b - (a + b) * (1 - p0))  # of a small tail few digits matter
+    tail = math.exp(front) / fraction(b, a, 1 - p0, min(_ACCURACY * max(1.0, slack), 1e-3))
+    return math.log1p(-tail) - front
 
 
-@with_fma
-def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: float) -> tuple[float, float]:
-    """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product.
+@jit
+def fraction(a: float, b: float, x: float, accuracy: float) -> float:
+    """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b).
 
     The classical continued fraction a + N_1/(a+1 + N_2/(a+2 + ...)), by its forward recurrence, which needs no
     division: N_(2m+1) = -(a+m)(a+b+m)x and N_2m = m(b-m)x.
     """
-    before, top, low, bottom = 1.0, a, 0.0, 1.0
-    before2, top2, low2, bottom2 = 1.0, c, 0.0, 1.0
-    m = 0.0
-    while m < _MOST:
+    before, top, low, bottom, m = 1.0, a, 0.0, 1.0, 0.0
+    while m < _MAX_STEPS:
         odd, even, step = -(a + m) * (a + b + m) * x, (m + 1) * (b - m - 1) * x, a + 2 * m + 1
-        odd2, even2, step2 = -(c + m) * (c + d + m) * x, (m + 1) * (d - m - 1) * x, c + 2 * m + 1
-        inner, inner2 = step * top + odd * before, step2 * top2 + odd2 * before2
-        under, under2 = step * bottom + odd * low, step2 * bottom2 + odd2 * low2
-        new, new2 = (step + 1) * inner + even * top, (step2 + 1) * inner2 + even2 * top2
-        base, base2 = (step + 1) * under + even * bottom, (step2 + 1) * under2 + even2 * bottom2
-        here, there, here2, there2 = base * top, bottom * new, base2 * top2, bottom2 * new2
+        inner, under = step * top + odd * before, step * bottom + odd * low
+        new, base = (step + 1) * inner + even * top, (step + 1) * under + even * bottom
+        here, there = base * top, bottom * new
         before, top, low, bottom = inner, new, under, base
-        before2, top2, low2, bottom2 = inner2, new2, under2, base2
         m += 1
-        if abs(here - there) <= accuracy * abs(there) and abs(here2 - there2) <= accuracy * abs(there2):
+        if abs(here - there) <= accuracy * abs(there):
             break
-        if abs(top) > _LARGE or abs(top2) > _LARGE:
-            scale, scale2 = 1 / top, 1 / top2
+        if abs(top) > _LARGE:
+            scale = 1 / top
             before, top, low, bottom = before * scale, 1.0, low * scale, bottom * scale
-            before2, top2, low2, bottom2 = before2 * scale2, 1.0, low2 * scale2, bottom2 * scale2
-    return top / bottom, top2 / bottom2
+    return top / bottom
 
 
-@jit
-def fraction(a: float, b: float, x: float) -> float:
-    """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b)."""
-    return two_fractions(a, b, a, b, x, _ACCURACY)[0]
-
-
-@jit
-def below(values: Floats, start: int, size: int, x: float) -> int:
-    """Return how many of the sorted values[start:start+size] are below x."""
+@inline
+def count(values: Floats, start: int, size: int, x: float, closed: bool) -> int:
+    """Return how many of the sorted values[start:start+size] are below x, or with `closed` at most x."""
     low, high = start, start + size
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low - start
-
-
-@jit
-def up_to(values: Floats, start: int, size: int, x: float) -> int:
-    """Return how many of the sorted values[start:start+size] are at most x."""
-    low, high = start, start + size
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] <= x:
+        if values[middle] < x or (closed and values[middle] == x):
             low = middle + 1
         else:
             high = middle
@@ -230,22 +178,22 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
 
     New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
     """
-    count = 0
+    added = 0
     for i in range(new.size):
         if not math.isnan(new[i]):
-            new[count] = new[i]
-            count += 1
-    sort(new[:count])
+            new[added] = new[i]
+            added += 1
+    sort(new[:added])
     at, end = start, start + size
-    for j in range(count):
-        size_before = up_to(values, at, end - at, new[j])
+    for j in range(added):
+        size_before = count(values, at, end - at, new[j], True)
         copy_to(values, at, size_before, values, target)
         target += size_before
         at += size_before
         values[target] = new[j]
         target += 1
     copy_to(values, at, end - at, values, target)
-    return size + count
+    return size + added
 
 
 @jit
