@@ -18,6 +18,7 @@ from truearm.bounds.contamination import (
     bias,
     check_constants,
     check_counts,
+    need,
     plain,
     room_for_chance,
 )
@@ -30,8 +31,7 @@ from truearm.bounds.median import (
     median_sample_size,
 )
 from truearm.bounds.search import first_count
-from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import check_count, check_delta, check_positive, check_reach
+from truearm.problem import check_count, check_delta, check_positive, check_reach, require
 
 
 def uniform_sample_size(
@@ -120,9 +120,8 @@ class Schedule:
     def total(self, r: int) -> int:
         """Return all pulls up to the end of round r."""
         if self.constants == "sharp":
-            return math.ceil(
-                max(check_count("r", r), self.N * math.log(3 / round_delta(self.delta, self.k, r)))
-            )  # 1.k
+            chance = self.N * math.log(3 / round_delta(self.delta, self.k, r))
+            return math.ceil(max(r, chance))  # audit 1.k
         settled = math.ceil(2 * self.N) + 1  # from here on 2 N log(1 + 1/r) < 1: two pulls in each round
         rounds = np.arange(1, min(check_count("r", r), settled) + 1)
         first = self.initial + int(np.sum(1 + np.ceil(2 * self.N * np.log1p(1 / rounds))))  # Alg. 3
@@ -144,9 +143,8 @@ def elimination_schedule(
     (93, [25, 15, 11, 9, 8, 7], 168)
     """
     check_constants(constants)
-    return Schedule(
-        check_count("k", k), check_delta(delta), elimination_constant(eps, reach, adversary), constants
-    )
+    N = elimination_constant(eps, reach, adversary)
+    return Schedule(check_count("k", k), check_delta(delta), N, constants)
 
 
 def elimination_radius(r: First, k: int, delta: float, B: float, m2: float) -> First:
@@ -201,8 +199,7 @@ def early_stop_round(
     >>> early_stop_round(0.5, 5, 0.1, 4, 0.25), early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="any")
     (584, 2731)
     """
-    if survivor not in ("argmax", "any"):
-        raise InvalidArgument(f"survivor must be 'argmax' or 'any', but got {survivor!r}")
+    require(survivor in ("argmax", "any"), "survivor", survivor, "be 'argmax' or 'any'")
     check_count("k", k, least=2)  # with one arm alpha_r need not fall, and nothing is to be decided
     radius = check_positive("tolerance", tolerance) / (2 if survivor == "argmax" else 4)  # audit 1.l
     return first_count(lambda r: elimination_radius(r, k, delta, B, m2) <= radius)
@@ -235,9 +232,8 @@ def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
     array([-0.25,  0.25])
     """
     p, u = np.broadcast_arrays(np.asarray(medians, dtype=np.float64), np.asarray(biases, dtype=np.float64))
-    if p.ndim != 1 or p.size == 0 or not (np.all(np.isfinite(p)) and np.all(u >= 0)):
-        msg = f"medians must be finite and biases >= 0, one per arm, but got {medians!r} and {biases!r}"
-        raise InvalidArgument(msg)
+    is_right = p.ndim == 1 and p.size > 0 and np.all(np.isfinite(p)) and np.all(u >= 0)
+    require(is_right, "medians and biases", (medians, biases), "be finite medians and biases >= 0, one per arm")
     best = int(np.argmax(p))
     return np.asarray((p[best] - u[best]) - (p + u))  # section 3
 
@@ -294,9 +290,7 @@ def median_quantile_floor(
 def _check_level(t: float, B: float, reach: float, *, mad_family: bool) -> None:
     check_reach(reach)
     highest = max(reach, 2 / check_positive("B", B)) if mad_family else reach
-    if not 0 <= t <= highest:
-        msg = f"t={t!r} must be in [0, {highest:.6g}]: beyond it the family promises nothing of the law"
-        raise OutOfReach(msg)
+    need(0 <= t <= highest, f"t={t!r} must be in [0, {highest:.6g}]: beyond it the family promises nothing")
 
 
 def quality_bound(

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
 from truearm.problem import (
     Adversary,
     Interval,
@@ -23,6 +23,7 @@ from truearm.problem import (
     check_positive,
     check_quantile,
     check_reach,
+    require,
 )
 
 Floats = NDArray[np.float64]
@@ -63,9 +64,13 @@ def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the 
 
 def check_constants(constants: str) -> None:
     """Refuse constants other than the paper's and the sharp ones."""
-    if constants not in ("sharp", "paper"):
-        msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
-        raise InvalidArgument(msg, "constants", constants)
+    require(constants in ("sharp", "paper"), "constants", constants, "be 'sharp' or 'paper'")
+
+
+def need(condition: object, message: str) -> None:
+    """Raise unless a condition of a theorem holds."""
+    if not condition:
+        raise OutOfReach(message)
 
 
 def is_malicious(adversary: str) -> bool:
@@ -122,15 +127,13 @@ def clean_share(eps: Numbers, adversary: str) -> Numbers:
 def room_for_chance(eps: float, reach: float, adversary: str) -> float:
     """Return reach - e, the quantile levels left for chance; raise OutOfReach if it is not positive."""
     check_reach(reach)
-    room = reach - rank_shift(eps, adversary)
-    if room <= 0:
-        msg = (
-            f"eps={eps!r} is too large for reach={reach!r}: against a {check_adversary(adversary).value} "
-            f"adversary the condition eps < {max_contamination(reach, adversary):.6g} fails; lower eps, "
-            f"or show that the reach exceeds {rank_shift(eps, adversary):.6g}"
-        )
-        raise OutOfReach(msg)
-    return room
+    e = rank_shift(eps, adversary)
+    need(
+        reach > e,
+        f"eps={eps!r} is too large for reach={reach!r}: eps < {max_contamination(reach, adversary):.6g} fails "
+        f"against this adversary; lower eps, or show that the reach exceeds {e:.6g}",
+    )
+    return reach - e
 
 
 def extreme_medians(law: HasQuantiles, eps: float, adversary: str) -> Interval:
@@ -205,6 +208,5 @@ def bias(eps: First, B: Numbers, m2: Numbers, adversary: str) -> First:
     >>> round(bias(0.1, 4, 0.25, "prescient"), 6), bias(0.1, 4, 0.25, "malicious")
     (0.055556, 0.1)
     """
-    return plain(
-        check_positives("B", B) * check_positives("m2", m2) * rank_shift(eps, adversary)
-    )  # Cor. 10, Cor. 13
+    slope = check_positives("B", B) * check_positives("m2", m2)
+    return plain(slope * rank_shift(eps, adversary))  # Cor. 10, Cor. 13

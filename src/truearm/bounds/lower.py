@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truearm.bounds.contamination import Constants, Floats, check_constants, rank_shift
-from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import Adversary, check_adversary, check_delta
+from truearm.bounds.contamination import Constants, Floats, check_constants, need, rank_shift
+from truearm.problem import Adversary, check_adversary, check_delta, require
 
 REPAIRED_CONSTANT = 352 / 8100  # (1/4) / (2025/352): audit 1.h
 _ROUNDING = 1e-12  # allowed when sums of decimal fractions meet an end of their range
@@ -50,9 +49,7 @@ class Lifting(NamedTuple):
 
 
 def _check_parameter(name: str, p: float) -> float:
-    if not 0 <= p <= 1:
-        msg = f"{name} must be in [0, 1], but got {p!r}; it is the parameter of a smoothed Bernoulli law"
-        raise InvalidArgument(msg)
+    require(0 <= p <= 1, name, p, "be in [0, 1]", "it is the parameter of a smoothed Bernoulli law")
     return float(p)
 
 
@@ -72,8 +69,7 @@ def smoothed_bernoulli_density(x: ArrayLike, p: float, weight: float = 0.5) -> F
 def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
     """Return the median: p itself at the paper's weight, (1 + p)/3 at weight 3/4."""
     masses = smoothed_bernoulli(p, weight)
-    if not 0.5 <= weight <= 1:
-        raise OutOfReach(f"weight={weight!r} must be in [1/2, 1], so that the median falls between the atoms")
+    need(0.5 <= weight <= 1, f"weight={weight!r} must be in [1/2, 1]: the median must fall between the atoms")
     return (0.5 - masses.zero) / weight  # audit 1.h
 
 
@@ -86,21 +82,18 @@ def smoothed_bernoulli_kl(p: float, q: float, weight: float = 0.5) -> float:
 
 def kl_curvature(eta: float, weight: float = 0.5) -> float:
     """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta]."""
-    if not 0 < eta < 0.5:
-        raise InvalidArgument(f"eta must be in (0, 1/2), but got {eta!r}")
+    require(0 < eta < 0.5, "eta", eta, "be in (0, 1/2)")
     return (1 - weight) / (2 * eta * (1 - eta))  # C_eta, erratum E13
 
 
 def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
     """Return max(gap, tolerance) of every arm but the best."""
     values = np.atleast_1d(np.asarray(gaps, dtype=np.float64))
-    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf):
-        raise InvalidArgument(f"gaps and tolerance must be finite and >= 0, but got {gaps!r} and {tolerance!r}")
-    if check_delta(delta) >= 3 / 20:
-        raise OutOfReach(f"delta={delta!r} is too large: the lower bound is proved for delta < 3/20")
+    is_right = np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf
+    require(is_right, "gaps and tolerance", (gaps, tolerance), "be finite and >= 0")
+    need(check_delta(delta) < 3 / 20, f"delta={delta!r} is too large: the bound is proved for delta < 3/20")
     scale = np.maximum(values, tolerance)
-    if not np.all(scale > 0):
-        raise OutOfReach("a gap of 0 needs a positive tolerance: equal arms are never told apart")
+    need(np.all(scale > 0), "a gap of 0 needs a positive tolerance: equal arms are never told apart")
     return scale
 
 
@@ -127,12 +120,11 @@ def bernoulli_lower_bound(
     """
     scale = _check_gaps(gaps, tolerance, delta)
     lowest = best - float(np.max(gaps))
-    if lowest < eta - _ROUNDING or best + tolerance > 1 - eta + _ROUNDING:
-        msg = (
-            f"parameters from {lowest:.6g} to best + tolerance = {best + tolerance:.6g} leave "
-            f"[eta, 1 - eta] = [{eta:.6g}, {1 - eta:.6g}]; use a smaller eta, tolerance or gap"
-        )
-        raise OutOfReach(msg)
+    need(
+        lowest >= eta - _ROUNDING and best + tolerance <= 1 - eta + _ROUNDING,
+        f"parameters from {lowest:.6g} to best + tolerance = {best + tolerance:.6g} leave "
+        f"[eta, 1 - eta] = [{eta:.6g}, {1 - eta:.6g}]; use a smaller eta, tolerance or gap",
+    )
     factor = 2.4 if constants == "paper" else 4.0
     return float(np.sum(scale**-2.0) / (4 * kl_curvature(eta)) * math.log(1 / (factor * delta)))  # Lemma 28, E13
 
@@ -150,11 +142,18 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
     constants
         ``"paper"``: weight 1/2, with the true m2 and the B it needs (erratum E14). ``"sharp"``: weight 3/4.
     """
-    _check_lifting(p, eps, constants)
+    check_constants(constants)
+    low, high = _PARAMETERS[constants]
+    need(low <= p <= high, f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting")
+    need(0 <= eps < 1 / 15, f"eps={eps!r} must be in [0, 1/15) for this lifting")
     malicious = check_adversary(adversary) is Adversary.MALICIOUS
-    observed = smoothed_bernoulli(p, _WEIGHT[constants])
-    sign = 1 if best else -1
-    clean = _move_back(observed, eps, sign) if malicious else _clean(observed, eps, sign)
+    zero, one, uniform = smoothed_bernoulli(p, _WEIGHT[constants])
+    sign = 1 if best else -1  # bad readings of the best arm are zeros, those of the others ones
+    if malicious:  # a mass eps was moved from one atom to the other: audit 1.h
+        clean = Masses(zero - sign * eps, one + sign * eps, uniform)
+    else:  # (observed - eps at one atom)/(1 - eps): audit 1.h
+        added = (eps, 0.0) if best else (0.0, eps)
+        clean = Masses((zero - added[0]) / (1 - eps), (one - added[1]) / (1 - eps), uniform / (1 - eps))
     source = clean.one if best else clean.zero
     observed_median = smoothed_bernoulli_median(p, _WEIGHT[constants])
     bias = rank_shift(eps, adversary) / clean.uniform  # B m2 = 1/slope
@@ -172,27 +171,6 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
         bias=bias,
         reach=clean.uniform * edge,
     )
-
-
-def _check_lifting(p: float, eps: float, constants: str) -> None:
-    check_constants(constants)
-    low, high = _PARAMETERS[constants]
-    if not low <= p <= high:
-        raise OutOfReach(f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting")
-    if not 0 <= eps < 1 / 15:
-        raise OutOfReach(f"eps={eps!r} must be in [0, 1/15) for this lifting")
-
-
-def _clean(observed: Masses, eps: float, sign: int) -> Masses:
-    """Return (observed - eps at one atom)/(1 - eps): the best arm's bad readings are zeros."""
-    zero = observed.zero - eps if sign > 0 else observed.zero
-    one = observed.one if sign > 0 else observed.one - eps
-    return Masses(zero / (1 - eps), one / (1 - eps), observed.uniform / (1 - eps))  # audit 1.h
-
-
-def _move_back(observed: Masses, eps: float, sign: int) -> Masses:
-    """Return the law before a malicious adversary moved a mass eps from one atom to the other."""
-    return Masses(observed.zero - sign * eps, observed.one + sign * eps, observed.uniform)  # audit 1.h
 
 
 def lifted_readings(arm: Lifting, adversary: str) -> Masses:
@@ -218,15 +196,9 @@ def contaminated_lower_bound(
         Effective gaps of all arms but the best.
     """
     scale = _check_gaps(gaps, tolerance, delta)
-    conditions = (
-        (0 <= eps < 1 / 15, f"eps < 1/15 fails for eps={eps!r}"),
-        (0 < reach < 1 / 4, f"0 < reach < 1/4 fails for reach={reach!r}"),
-        (
-            np.max(gaps) + tolerance < 7 / 45,
-            f"max gap + tolerance < 7/45 fails for {np.max(gaps):.6g} + {tolerance:.6g}",
-        ),
-    )
-    for holds, failure in conditions:
-        if not holds:
-            raise OutOfReach(f"the condition {failure}; Theorem 16 as repaired in audit 1.h needs it")
+    proof = "; Theorem 16 as repaired in audit 1.h needs it"
+    need(0 <= eps < 1 / 15, f"the condition eps < 1/15 fails for eps={eps!r}{proof}")
+    need(0 < reach < 1 / 4, f"the condition 0 < reach < 1/4 fails for reach={reach!r}{proof}")
+    widest = f"{np.max(gaps):.6g} + {tolerance:.6g}"
+    need(np.max(gaps) + tolerance < 7 / 45, f"the condition max gap + tolerance < 7/45 fails for {widest}{proof}")
     return float(REPAIRED_CONSTANT * np.sum(scale**-2.0) * math.log(1 / (4 * delta)))  # Thm 16, audit 1.h

@@ -21,12 +21,13 @@ from truearm.bounds.contamination import (
     check_each,
     clean_share,
     is_malicious,
+    need,
     plain,
     rank_shift,
     room_for_chance,
 )
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import check_count, check_delta, check_eps, check_positive
+from truearm.problem import check_count, check_delta, check_eps, check_positive, refuse
 
 
 def median_chance(delta: Numbers, eps: Numbers, adversary: str, constants: str) -> Any:  # noqa: ANN401
@@ -36,15 +37,6 @@ def median_chance(delta: Numbers, eps: Numbers, adversary: str, constants: str) 
     if constants == "paper":
         return 2 * np.log((3 if is_malicious(adversary) else 2) / d)  # Lemma 6, Lemma 7
     return np.log(2 / d) / (2 * clean**2)  # audit 2.0
-
-
-def _check_threshold(n: Numbers, radius: Numbers, least: Numbers, reach: float) -> None:
-    if np.any(np.asarray(radius) > reach + LEVEL_SLACK):
-        msg = (
-            f"n={n!r} is too small: contamination and chance can move the median by {np.max(radius):.4g} "
-            f"quantile levels, beyond reach={reach!r}; take n >= {math.ceil(np.max(least))}"
-        )
-        raise OutOfReach(msg)
 
 
 def median_radius(
@@ -82,8 +74,12 @@ def median_radius(
     levels: Any = rank_shift(np.asarray(eps), adversary)
     radius = levels + np.sqrt(chance / check_counts("n", n))  # Lemma 6, Lemma 7; audit 2.0
     if reach is not None:
-        room = room_for_chance(float(np.max(eps)), reach, adversary)
-        _check_threshold(n, radius, chance / room**2, reach)
+        least = np.max(chance / room_for_chance(float(np.max(eps)), reach, adversary) ** 2)
+        need(
+            np.all(np.asarray(radius) <= reach + LEVEL_SLACK),
+            f"n={n!r} is too small: contamination and chance can move the median by {np.max(radius):.4g} "
+            f"quantile levels, beyond reach={reach!r}; take n >= {math.ceil(least)}",
+        )
     return plain(radius)
 
 
@@ -131,14 +127,11 @@ def median_sample_size(
     chance = float(median_chance(delta, eps, adversary, constants))
     slope = check_positive("B", B) * check_positive("m2", m2)
     try:
-        return math.ceil(_median_size(chance, error, slope, room_for_chance(eps, reach, adversary)))
+        size = max((slope / check_positive("error", error)) ** 2, room_for_chance(eps, reach, adversary) ** -2)
+        return math.ceil(chance * size)  # Cor. 12, Cor. 13; audit 2.0
     except OverflowError:
         msg = f"error={error!r} with B={B!r}, m2={m2!r} takes more readings than can be counted; take a larger one"
         raise OutOfReach(msg) from None
-
-
-def _median_size(chance: float, error: float, slope: float, room: float) -> float:
-    return chance * max((slope / check_positive("error", error)) ** 2, room**-2)  # Cor. 12, Cor. 13; audit 2.0
 
 
 def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
@@ -153,9 +146,8 @@ def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
     """
     check_eps(eps)
     radius = eps - math.sqrt(math.log(1 / check_delta(delta)) / (2 * check_count("n", n)))  # Lemma 8
-    if radius <= 0:
-        least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps > 0 else "a positive eps"
-        raise OutOfReach(f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}")
+    least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps > 0 else "a positive eps"
+    need(radius > 0, f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}")
     return radius
 
 
@@ -170,22 +162,19 @@ def _mad_chance(delta: float, eps: float, adversary: str, constants: str) -> flo
 
 def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
     """Refuse numbers for which the family of Definition 3 is empty, or that do not describe it."""
-    if check_positive("B", B) < 4:
-        raise OutOfReach(f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)")
-    if constants == "paper" and kappa is None:
-        raise InvalidArgument("kappa must be given with constants='paper'; the sharp constants do not need it")
-    if kappa is not None and check_positive("kappa", kappa) < 1:
-        msg = f"kappa={kappa!r} is below 1, where the family is empty (m4 <= m2, erratum E11); use kappa >= 1"
-        raise OutOfReach(msg)
+    is_large = check_positive("B", B) >= 4
+    need(is_large, f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)")
+    msg = "kappa must be given with constants='paper'; the sharp constants do not need it"
+    refuse(constants == "paper" and kappa is None, msg, "kappa")
+    is_large = kappa is None or check_positive("kappa", kappa) >= 1
+    need(is_large, f"kappa={kappa!r} is below 1, where the family is empty (erratum E11); use kappa >= 1")
 
 
 def mad_room(eps: float, B: float, reach: float | None, adversary: str, constants: str) -> float:
     """Return how many quantile levels chance may use in the theorem about the deviation."""
     e = rank_shift(eps, adversary)
     barrier = eps if constants == "paper" else e  # the paper asks eps < 1/B of every adversary
-    if barrier >= 1 / B:
-        msg = f"eps={eps!r} is too large for B={B!r}: the condition {barrier:.6g} < 1/B = {1 / B:.6g} fails"
-        raise OutOfReach(msg)
+    need(barrier < 1 / B, f"eps={eps!r} is too large for B={B!r}: {barrier:.6g} < 1/B = {1 / B:.6g} fails")
     if constants == "sharp":
         return 1 / B - e  # audit 2.D
     if reach is None:
@@ -250,8 +239,8 @@ def mad_error(
     room = mad_room(eps, B, reach, adversary, constants)
     chance = _mad_chance(delta, eps, adversary, constants)
     step = math.sqrt(chance / check_count("n", n))
-    if step > room + LEVEL_SLACK:
-        raise OutOfReach(f"n={n!r} is below the threshold of the theorem; take n >= {math.ceil(chance / room**2)}")
+    least = math.ceil(chance / room**2)
+    need(step <= room + LEVEL_SLACK, f"n={n!r} is below the threshold of the theorem; take n >= {least}")
     if constants == "paper" and kappa is not None:
         return (1 + 2 * kappa) * bias(eps, B, m2, adversary) + 4 * kappa * B * m2 * step  # Lemma 19, Lemma 20
     return bias(eps, B, m2, adversary) + B * m2 * step  # audit 2.D

@@ -6,15 +6,14 @@ from 1 (audit 2.C), it decreases in s, and it depends on the draws through s alo
 can only add successes can only lower it.
 """
 
-import math
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.bounds import special
-from truearm.errors import InvalidArgument
+from truearm.problem import require
 
 Floats = NDArray[np.float64]
 
@@ -51,21 +50,25 @@ def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DE
     failures = np.asarray(n, dtype=np.float64) - s
     if p0 <= 0:
         return np.zeros(failures.shape)
-    if not p0 < 1:
-        raise InvalidArgument(f"p0 must be below 1, but got {p0!r}; a certain success leaves nothing to bet on")
-    a, b, constants = _components(p0, prior)
-    axes = (-1,) + (1,) * failures.ndim
-    parts = _log_partial_beta(a.reshape(axes) + s, b.reshape(axes) + failures, p0)
-    total: Floats = reduce(np.logaddexp, parts + constants.reshape(axes))
-    return total - s * math.log(p0) - failures * math.log1p(-p0)  # audit 2.C
+    require(p0 < 1, "p0", p0, "be below 1", "a certain success leaves nothing to bet on")
+    return _mix(s, failures, p0, _cached_components(p0, prior))
 
 
-@lru_cache(maxsize=512)
-def _components(p0: float, prior: Prior) -> tuple[Floats, Floats, Floats]:
-    """Return a, b and log(weight / (B(a,b) I_p0(a,b))) of the beta components."""
-    c, weights = np.array(prior.concentrations), np.array(prior.weights)
-    a, b = c * p0, c * (1 - p0)
-    return a, b, np.log(weights) - _log_partial_beta(a, b, p0)
+def _mix(s: Floats, failures: Floats, p: float | Floats, components: tuple[Floats, Floats, Floats]) -> Floats:
+    axes = (-1, *[1] * (max(s.ndim, failures.ndim) - np.ndim(p)), *np.shape(p))
+    a, b, constants = (part.reshape(axes) for part in components)
+    total: Floats = np.logaddexp.reduce(_log_partial_beta(a + s, b + failures, p) + constants, axis=0)
+    return total - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C
+
+
+def _components(p: float | Floats, prior: Prior) -> tuple[Floats, Floats, Floats]:
+    """Return a, b and log(weight / (B(a,b) I_p(a,b))) of the beta components."""
+    c, weights = (np.array(part).reshape(-1, *[1] * np.ndim(p)) for part in prior)
+    a, b = c * p, c * (1 - p)
+    return a, b, np.log(weights) - _log_partial_beta(a, b, p)
+
+
+_cached_components = lru_cache(maxsize=512)(_components)
 
 
 def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Prior = DEFAULT_PRIOR) -> Floats:
@@ -80,16 +83,7 @@ def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Pr
     """
     s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
     failures = np.asarray(n, dtype=np.float64) - s
-    c = np.array(prior.concentrations).reshape(-1, *([1] * max(s.ndim, failures.ndim, p.ndim)))
-    weights = np.log(prior.weights).reshape(c.shape)
-    whole, known = np.broadcast_arrays(c * p + s, c * (1 - p) + failures), (c * p, c * (1 - p))
-    at = np.concatenate((np.broadcast_to(p, whole[0].shape).ravel(), np.broadcast_to(p, known[0].shape).ravel()))
-    # one call for both integrals: they are short
-    a, b = (np.concatenate((one.ravel(), other.ravel())) for one, other in zip(whole, known, strict=True))
-    logs = _log_partial_beta(a, b, at)
-    size = whole[0].size
-    parts = logs[:size].reshape(whole[0].shape) - logs[size:].reshape(known[0].shape) + weights
-    total: Floats = np.logaddexp.reduce(parts, axis=0) - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C
+    total = _mix(s, failures, p, _components(p, prior))
     total = np.where(levels < _LEAST, np.where(s > 0, -np.inf, 0.0), total)
     return np.where(levels > 1 - _NEAREST, np.where(failures > 0, np.inf, total), total)
 
@@ -100,13 +94,11 @@ def _log_partial_beta(a: Floats, b: Floats, x: float | Floats) -> Floats:
     value: Floats = special.betaln(a, b) + np.log(np.maximum(mass, _TINY))
     small = mass < _TINY
     if small.any():
-        far = x if isinstance(x, float) else np.broadcast_to(x, small.shape)[small]
-        a, b = np.broadcast_arrays(a, b)
-        value[small] = _log_partial_beta_tail(a[small], b[small], far)
+        value[small] = _log_partial_beta_tail(*(np.broadcast_to(part, small.shape)[small] for part in (a, b, x)))
     return value
 
 
-def _log_partial_beta_tail(a: Floats, b: Floats, x: float | Floats) -> Floats:
+def _log_partial_beta_tail(a: Floats, b: Floats, x: Floats) -> Floats:
     """Return the same far in the tail, x well below a/(a+b), where I_x underflows.
 
     B_x(a,b) = x^a (1-x)^b / (a K), K the classical continued fraction of the incomplete beta function, computed

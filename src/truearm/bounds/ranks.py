@@ -5,7 +5,6 @@ the share of readings below x and `radius` how far an empirical distribution fun
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -14,19 +13,17 @@ import numpy as np
 from truearm.bounds import special
 from truearm.bounds.contamination import (
     Count,
-    Counts,
     First,
     Numbers,
     check_counts,
     check_each,
     is_malicious,
+    need,
     plain,
     trusted_mass,
 )
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
-from truearm.bounds.search import last_true_each
-from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import check_count, check_delta, check_eps
+from truearm.problem import check_count, check_delta, check_eps, require
 
 _RankTest = Callable[[Any, Any], Any]
 
@@ -63,9 +60,7 @@ def contaminated_order_bounds(n: int, s: int) -> Ranks:
     """
     check_count("n", n)
     check_count("s", s, least=0)
-    if 2 * s >= n:
-        msg = f"s={s!r} of n={n!r} replaced readings leave the median unbounded: the condition s < n/2 fails"
-        raise OutOfReach(msg)
+    need(2 * s < n, f"s={s!r} of n={n!r} replaced readings leave the median unbounded: s < n/2 fails")
     return Ranks((n + 1) // 2 - s, n // 2 + 1 + s)  # Lemma 24, corrected as erratum E4
 
 
@@ -87,26 +82,20 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
         return special.betaincc(rank, count - rank + 1.0, p) <= ceiling  # P(Bin(n, p) <= rank - 1)
 
-    found: Count = _last_rank(check_counts("n", n, 0), p, qualifies, top=1.0 if delta >= 0.5 else p)
-    return found
+    return cast(Count, _last_rank(n, p, qualifies, top=1.0 if delta >= 0.5 else p))
 
 
 def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  # noqa: ANN401 - a Count
     """Return the last rank that qualifies, 0 if none; they come first, and none exceeds ceil(n top)."""
-    if not p <= 1:
-        raise InvalidArgument(f"the chance of one reading must be at most 1, but got {p!r}; use trusted_mass")
-    if p <= 0:
-        return 0 * n
-    if np.ndim(n) == 0:
-        ranks = range(1, min(math.ceil(n * top), int(n)) + 1)
-        return bisect_left(ranks, True, key=lambda rank: not qualifies(rank, int(n)))
-    counts = np.asarray(n, dtype=np.int64)
-    high = np.minimum(np.ceil(counts * top).astype(np.int64), counts) + 1
-
-    def each(rank: Counts) -> Any:  # noqa: ANN401
-        return qualifies(np.maximum(rank, 1), np.maximum(counts, 1))  # a search that is over may ask for rank 0
-
-    return last_true_each(each, np.zeros_like(counts), high)
+    require(p <= 1, "the chance of one reading", p, "be at most 1", "use trusted_mass")
+    counts = np.asarray(check_counts("n", n, 0), dtype=np.int64)
+    low = np.zeros_like(counts)
+    high = np.minimum(np.ceil(counts * top).astype(np.int64), counts) + 1 if p > 0 else low
+    while np.any(is_open := high - low > 1):
+        middle = (low + high) // 2
+        is_enough = qualifies(np.maximum(middle, 1), np.maximum(counts, 1))  # where a search is over, any rank
+        low, high = np.where(is_open & is_enough, middle, low), np.where(is_open & ~is_enough, middle, high)
+    return low if np.ndim(n) else int(low)
 
 
 def quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -> Ranks:
@@ -163,10 +152,7 @@ def sequential_rank(n: Count, p0: float, delta: float, prior: Prior = DEFAULT_PR
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
         return log_mixture(rank - 1, count, p0, prior) >= bar  # audit 2.C
 
-    found: Count = _last_rank(
-        check_counts("n", n, 0), p0, qualifies, top=p0
-    )  # no evidence, M < 1, from s = n p0 on
-    return found
+    return cast(Count, _last_rank(n, p0, qualifies, top=p0))  # no evidence, M < 1, from s = n p0 on
 
 
 def sequential_quantile_ranks(
@@ -181,9 +167,8 @@ def sequential_quantile_ranks(
     """
     below, above = trusted_mass(q, eps, adversary), trusted_mass(1 - q, eps, adversary)
     half = check_delta(delta) / 2
-    return Ranks(
-        sequential_rank(n, below, half, prior), n + 1 - sequential_rank(n, above, half, prior)
-    )  # audit 2.C
+    low, high = sequential_rank(n, below, half, prior), n + 1 - sequential_rank(n, above, half, prior)
+    return Ranks(low, high)  # audit 2.C
 
 
 def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior = DEFAULT_PRIOR) -> Ranks:
@@ -207,9 +192,7 @@ def dkw_radius(n: First, delta: Numbers) -> First:
     0.07279
     """
     d = check_each(check_delta, delta)
-    if np.any(np.asarray(d) > 0.5):
-        msg = f"delta={delta!r} is above 1/2, where the one-sided inequality is not proved; use delta <= 0.5"
-        raise OutOfReach(msg)
+    need(np.all(np.asarray(d) <= 0.5), f"delta={delta!r} is above 1/2, where this is not proved; use delta <= 0.5")
     return plain(np.sqrt(np.log(1 / d) / (2 * check_counts("n", n))))  # audit 2.E
 
 
@@ -227,11 +210,10 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
     >>> round(sequential_dkw_radius(1000, 0.05), 6), round(sequential_dkw_radius(1000, 0.05, form="union"), 6)
     (0.086569, 0.093029)
     """
+    require(form in ("stitched", "union"), "form", form, "be 'stitched' or 'union'")
     size, d = check_counts("n", n), check_each(check_delta, delta)
     if form == "union":
         return plain(np.sqrt(np.log(np.pi**2 * size**2.0 / (6 * d)) / (2 * size)))  # audit 2.E
-    if form != "stitched":
-        raise InvalidArgument(f"form must be 'stitched' or 'union', but got {form!r}")
     return plain(0.85 * np.sqrt((np.log(1 + np.log(size)) + 0.8 * np.log(1612 / d)) / size))  # audit 2.E
 
 

@@ -5,10 +5,6 @@ For integers in a known range use `bisect.bisect_left(range(n), True, key=holds)
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from truearm.errors import OutOfReach
 
@@ -50,29 +46,6 @@ def last_true(
 def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none."""
     return low if holds(low) else last_true(holds, high, low)
-
-
-def last_true_each(
-    holds: Callable[[NDArray[Any]], NDArray[np.bool_]],
-    inside: NDArray[Any],
-    outside: NDArray[Any],
-    *,
-    accuracy: float | NDArray[Any] = 0.0,
-) -> NDArray[Any]:
-    """Return `last_true` of many searches at once, among floats or, for arrays of integers, among integers.
-
-    All ends are finite. Where a search is over the condition is still asked, and its answer ignored.
-    """
-    whole = np.issubdtype(inside.dtype, np.integer)
-    while True:
-        gap = outside - inside
-        middle = inside + (gap // 2 if whole else gap / 2)
-        between = (np.minimum(inside, outside) < middle) & (middle < np.maximum(inside, outside))
-        going = between & (np.abs(gap) > accuracy)
-        if not np.any(going):
-            return inside
-        good = holds(middle)
-        inside, outside = np.where(going & good, middle, inside), np.where(going & ~good, middle, outside)
 
 
 def first_count(holds: Callable[[int], bool]) -> int:
