@@ -15,6 +15,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
 from truearm.evidence.intervals import moments
+from truearm.evidence.sample import Sample
 from truearm.policies.paper import Elimination, PartialIdentification, Uniform, medians
 from truearm.problem import Contamination, Problem, Regularity
 from truearm.study import Study
@@ -101,7 +102,7 @@ def test_early_stop_is_in_the_round_of_the_audit():
 )
 def test_medians_at_their_worst_are_the_ends_of_all_completions(values, holes):
     """T8: no value of the missing readings puts the averaged median outside, and the ends are reached."""
-    found = medians(np.append(np.sort(values), np.full(holes, np.nan)))
+    found = medians(Sample.of([*values, *[math.nan] * holes]))
     fills = product((-math.inf, -2.5, 0.0, 2.5, math.inf), repeat=holes)
     each = [moments([*values, *fill]).m1 for fill in fills]
     assert (found.low, found.high) == (min(each), max(each))

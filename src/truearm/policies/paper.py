@@ -11,7 +11,7 @@ all at +inf above (evidence T8).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from truearm.bounds.contamination import check_constants
 from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
 from truearm.problem import Interval, Problem
 
@@ -30,40 +31,28 @@ Floats = NDArray[np.float64]
 GROWTH = 1.3  # of counts between sharp looks: 1.2 to 1.5 need the same pulls within 3 %, see docs/policies.md
 
 
-class Limit(NamedTuple):
-    """One end of an interval; a tolerance is taken off the radius, so that equal numbers stay equal."""
-
-    estimate: float
-    radius: float
-    """Added to the estimate; negative for a lower end."""
-
-    @property
-    def value(self) -> float:
-        """The end itself."""
-        return self.estimate + self.radius
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PaperState:
     """What the next round needs."""
 
     problem: Problem
     round: int
-    readings: tuple[Floats, ...]
-    """Per arm, sorted, NaN last."""
+    samples: tuple[Sample, ...]
     alive: tuple[int, ...]
-    uppers: tuple[Limit, ...]
-    """Per arm the least upper end of all rounds."""
-    lowers: tuple[Limit, ...]
+    uppers: tuple[float, ...]
+    """Per arm the least upper end of all rounds, less the tolerance."""
+    lowers: tuple[float, ...]
     """Per arm the greatest lower end of all rounds."""
     leader: int | None
     claims: tuple[Claim, ...]
     decision: Batch | Verdict
+    estimated: bool = False
+    """Whether the ends come from an estimator of the user's own."""
 
     @property
     def count(self) -> int:
         """Pulls of each arm left."""
-        return self.readings[self.alive[0]].size
+        return self.samples[self.alive[0]].n
 
 
 class _Rounds(Eager):
@@ -76,7 +65,7 @@ class _Rounds(Eager):
     def standing(self, state: PaperState) -> Standing:
         arms = state.problem.arms
         alive = tuple(arms[i] for i in state.alive)
-        so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, claims=state.claims)
+        so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, claims=state.claims, estimated=state.estimated)
         return Standing(None if state.leader is None else arms[state.leader], alive, {}, math.inf, so_far)
 
 
@@ -108,7 +97,7 @@ class Uniform(_Rounds):
         k, amount = len(problem.arms), problem.tolerance.amount
         n = bounds.uniform_sample_size(k, amount, problem.delta, constants=self.constants, **regular)
         state = _start(problem, n)
-        return _stop(replace(state, leader=0)) if len(problem.arms) == 1 else state
+        return _stop(replace(state, leader=0)) if k == 1 else state
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
         problem, state = state.problem, _merge(state, told)
@@ -136,8 +125,7 @@ class Elimination(_Rounds):
         check_constants(self.constants)
 
     def start(self, problem: Problem) -> PaperState:
-        state = _start(problem, self._total(problem, 1, 0))
-        return _separate(state) if len(problem.arms) == 1 else state
+        return _start(problem, self._total(problem, 1, 0))
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
         state = _merge(state, told)
@@ -145,9 +133,7 @@ class Elimination(_Rounds):
         share = bounds.round_delta(problem.delta, k, state.round) / 3
         bad = most_bad(n, share, problem.declared.eps)  # evidence T8c: a third of the round's error
         state = _exclude(state, medians, self._radius(problem, state.round, n), bad)
-        if len(state.alive) == 1:
-            return _separate(state)
-        return _tolerate(state) or _continue(state, self._total(problem, state.round + 1, n))
+        return _go_on(state, self._total(problem, state.round + 1, n))
 
     def _total(self, problem: Problem, r: int, n: int) -> int:
         """Return the pulls of each arm left up to round r, given those up to the round before."""
@@ -222,12 +208,7 @@ class PartialIdentification(_Rounds):
         if lacking := [arm for arm in problem.arms if self.biases is not None and arm not in self.biases]:
             msg = f"biases must name every arm, but lacks {lacking[0]!r}; use 0.0 for an estimator without bias"
             raise InvalidArgument(msg, "biases", lacking[0])
-        state = _start(problem, 1)
-        return _separate(state) if len(problem.arms) == 1 else state
-
-    def ask(self, state: PaperState) -> Batch | Verdict:
-        decision = state.decision
-        return replace(decision, estimated=True) if isinstance(decision, Verdict) else decision
+        return _start(problem, 1, estimated=True)
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
         state = _merge(state, told)
@@ -238,13 +219,7 @@ class PartialIdentification(_Rounds):
             msg = f"radius must return a number >= 0, but radius({n}, {share:.3g}) is {radius!r}"
             raise InvalidArgument(msg, "radius", radius)
         state = _exclude(state, self._estimate, radius)  # Alg. 2
-        if len(state.alive) == 1:
-            return _separate(state)
-        return _tolerate(state) or _continue(state, max(n + 1, math.ceil((1 + self.growth) * n)))
-
-    def standing(self, state: PaperState) -> Standing:
-        found = _Rounds.standing(self, state)
-        return found._replace(so_far=found.so_far and replace(found.so_far, estimated=True))
+        return _go_on(state, max(n + 1, math.ceil((1 + self.growth) * n)))
 
     def selection_gap(self, problem: Problem, arm: str) -> float:
         """Return how far the true value of a chosen arm can be below the best: tolerance + U_best + U_arm.
@@ -256,8 +231,8 @@ class PartialIdentification(_Rounds):
         others = max((bias for name, bias in self.biases.items() if name != arm), default=0.0)
         return bounds.selection_gap(problem.tolerance.amount, others, self.biases[arm])
 
-    def _estimate(self, readings: Floats, _least: float) -> Interval:
-        value = float(self.estimator(readings))
+    def _estimate(self, sample: Sample, _least: float) -> Interval:
+        value = float(self.estimator(np.append(sample.values, np.full(sample.missing, np.nan))))
         if math.isnan(value) or value == -math.inf:  # of censored readings an estimator knows no upper end
             return Interval(-math.inf, math.inf)
         return Interval(value, value)
@@ -284,62 +259,49 @@ def _regular(problem: Problem, policy: str) -> dict[str, Any]:
     return {"eps": c.eps, "adversary": c.adversary, **known}
 
 
-def medians(values: Floats, least: float = -math.inf) -> Interval:
-    """Return the averaged median of sorted readings, NaN last, with the NaN at -inf and at +inf.
+def medians(sample: Sample, least: float = -math.inf) -> Interval:
+    """Return the averaged median with all missing readings at -inf, and with all at +inf (as `moments`).
 
     Parameters
     ----------
     least
         The best value that a censored reading may have had; only the upper end takes it for -inf.
     """
-    known = int(values.searchsorted(np.nan))
-    missing = values.size - known
-    return Interval(_middle(values, known, missing, -math.inf), _middle(values, known, 0, least))
+
+    def middle(bottom: int, floor: float) -> float:
+        low, high = (max(sample.at(rank - bottom), floor) for rank in ((sample.n + 1) // 2, sample.n // 2 + 1))
+        return low if low in (high, -math.inf) else low / 2 + high / 2
+
+    return Interval(middle(sample.missing, -math.inf), middle(0, least))
 
 
-def _middle(values: Floats, known: int, bottom: int, least: float) -> float:
-    """Return the averaged median of readings: `bottom` of them at -inf, then the known, the rest at +inf."""
-    n = values.size
-    if n == 0:
-        return -math.inf
-    low, high = (max(_at(values, known, rank - bottom), least) for rank in ((n - 1) // 2, n // 2))
-    return low if low in (high, -math.inf) else low / 2 + high / 2  # as moments.moments
-
-
-def _at(values: Floats, known: int, place: int) -> float:
-    return -math.inf if place < 0 else math.inf if place >= known else float(values[place])
-
-
-def _start(problem: Problem, first: int) -> PaperState:
+def _start(problem: Problem, first: int, *, estimated: bool = False) -> PaperState:
     """Return the state before the first round, which takes `first` pulls of every arm."""
     k = len(problem.arms)
-    return PaperState(
+    state = PaperState(
         problem=problem,
         round=0,
-        readings=(np.empty(0),) * k,
+        samples=(Sample(),) * k,
         alive=tuple(range(k)),
-        uppers=(Limit(math.inf, 0.0),) * k,
-        lowers=(Limit(-math.inf, 0.0),) * k,
+        uppers=(math.inf,) * k,
+        lowers=(-math.inf,) * k,
         leader=None,
         claims=(),
-        decision=dict.fromkeys(problem.arms, first),
+        decision={},
+        estimated=estimated,
     )
+    return _go_on(state, first)
 
 
 def _merge(state: PaperState, told: Mapping[str, Told]) -> PaperState:
-    """Return the state with a round's readings sorted in."""
-    readings = list(state.readings)
-    for i, arm in enumerate(state.problem.arms):
-        if arm in told:
-            both = np.concatenate((readings[i], np.sort(told[arm].values)))
-            both.sort(kind="stable")  # merges two sorted runs in linear time
-            both.flags.writeable = False
-            readings[i] = both
-    return replace(state, round=state.round + 1, readings=tuple(readings))
+    """Return the state with a round's readings."""
+    pairs = zip(state.problem.arms, state.samples, strict=True)
+    samples = tuple(sample.extend(told[arm].values) if arm in told else sample for arm, sample in pairs)
+    return replace(state, round=state.round + 1, samples=samples)
 
 
 def _exclude(
-    state: PaperState, estimate: Callable[[Floats, float], Interval], radius: float, bad: int = 0
+    state: PaperState, estimate: Callable[[Sample, float], Interval], radius: float, bad: int = 0
 ) -> PaperState:
     """Return the state without the arms whose intervals are below the leader's.
 
@@ -348,15 +310,15 @@ def _exclude(
     bad
         How many readings of an arm may be bad: that many do not show where the limit of time-outs is.
     """
-    left = [state.readings[i] for i in state.alive]
-    late = any(readings.size and readings[0] == -math.inf for readings in left)
-    least = min(_finite_at(readings, bad) for readings in left) if late else -math.inf
-    found = {i: estimate(state.readings[i], least) for i in state.alive}
+    left = [state.samples[i] for i in state.alive]
+    # if fewer are bad, a clean reading is not above this one, and all time-outs are beyond that (evidence T8c)
+    limits = (s.at(s.censored + bad + 1) for s in left)
+    least = min(limits) if any(s.censored for s in left) else -math.inf
+    found = {i: estimate(state.samples[i], least) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
-    uppers, lowers = list(state.uppers), list(state.lowers)
+    uppers, lowers, less = list(state.uppers), list(state.lowers), radius - state.problem.tolerance.amount
     for i, (low, high) in found.items():
-        uppers[i] = min(uppers[i], Limit(high, radius), key=lambda end: end.value)
-        lowers[i] = max(lowers[i], Limit(low, -radius), key=lambda end: end.value)
+        uppers[i], lowers[i] = min(uppers[i], high + less), max(lowers[i], low - radius)
     best = found[leader].low - radius
     gone = [i for i in state.alive if found[i].high + radius < best]  # Alg. 2, Alg. 3
     new = [_claim(state, i, leader, (found[i].high + radius, best)) for i in gone]
@@ -370,27 +332,19 @@ def _exclude(
     )
 
 
-def _finite_at(values: Floats, place: int) -> float:
-    """Return the reading at a place, from 0 on, of those that did not time out; infinity beyond the last.
-
-    If fewer than that are bad, a clean one is not above it, and all time-outs are beyond that one (evidence T8c).
-    """
-    at = int(values.searchsorted(-np.inf, "right")) + place
-    return float(values[at]) if at < values.size and not math.isnan(values[at]) else math.inf
-
-
 def _claim(
-    state: PaperState, arm: int, leader: int, bounds: tuple[float, float], *, tolerant: bool = False
+    state: PaperState, arm: int, leader: int, ends: tuple[float, float], *, tolerant: bool = False
 ) -> Claim:
-    arms, counts = state.problem.arms, tuple(readings.size for readings in state.readings)
-    return Claim(arms[arm], arms[leader], counts, tolerant=tolerant, bounds=bounds)
+    arms, counts = state.problem.arms, tuple(sample.n for sample in state.samples)
+    return Claim(arms[arm], arms[leader], counts, tolerant=tolerant, bounds=ends)
 
 
-def _separate(state: PaperState) -> PaperState:
-    """Return the state stopped with the one arm left."""
-    best = state.problem.arms[state.alive[0]]
-    verdict = Verdict(status=Status.SEPARATED, best=best, candidates=(best,), claims=state.claims)
-    return replace(state, decision=verdict)
+def _go_on(state: PaperState, total: int) -> PaperState:
+    """Return the state stopped, or with a batch that brings every arm left to `total` pulls."""
+    if len(state.alive) == 1:
+        return _end(state, Status.SEPARATED, state.alive[0])
+    batch = {state.problem.arms[i]: total - state.samples[i].n for i in state.alive}
+    return _tolerate(state) or replace(state, decision=batch)
 
 
 def _tolerate(state: PaperState) -> PaperState | None:
@@ -400,23 +354,20 @@ def _tolerate(state: PaperState) -> PaperState | None:
     the leader's lower end, whether or not gaps are positive (audit 1.l). Each tolerant claim of the verdict says
     that an upper end less the tolerance is not above that lower end.
     """
-    amount, leader = state.problem.tolerance.amount, state.leader
-    if not amount or leader is None:
+    leader, uppers = state.leader, state.uppers
+    if not state.problem.tolerance or leader is None:
         return None
-    lower = state.lowers[leader].value
-    uppers = [end._replace(radius=end.radius - amount).value for end in state.uppers]
+    lower = state.lowers[leader]
     if any(upper > lower for i, upper in enumerate(uppers) if i != leader):
         return None
-    best = state.problem.arms[leader]
     left = [_claim(state, i, leader, (uppers[i], lower), tolerant=True) for i in state.alive if i != leader]
-    verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), claims=(*state.claims, *left))
+    return _end(state, Status.TOLERABLE, leader, *left)
+
+
+def _end(state: PaperState, status: Status, leader: int, *claims: Claim) -> PaperState:
+    best, claims = state.problem.arms[leader], (*state.claims, *claims)
+    verdict = Verdict(status=status, candidates=(best,), best=best, claims=claims, estimated=state.estimated)
     return replace(state, decision=verdict)
-
-
-def _continue(state: PaperState, total: int) -> PaperState:
-    """Return the state with a batch that brings every arm left to `total` pulls."""
-    arms = state.problem.arms
-    return replace(state, decision={arms[i]: total - state.readings[i].size for i in state.alive})
 
 
 def _stop(state: PaperState) -> PaperState:
