@@ -85,7 +85,9 @@ def test_the_plug_in_breakdown_point_is_the_difference_of_the_shares():
     for x, expected in zip(vector["inputs"], vector["expected"], strict=True):
         judge = judge_of((x["successes_i"], x["n_i"]), (x["successes_j"], x["n_j"]))
         for adversary in Adversary:
-            assert judge.breakdown_estimate(1, adversary) == pytest.approx(float(expected[adversary.value]))
+            assert judge.target.breakdown_estimate(*judge.samples, adversary) == pytest.approx(
+                float(expected[adversary.value])
+            )
 
 
 def test_the_fixed_design_gives_the_p_values_of_the_vectors():
@@ -172,7 +174,7 @@ def test_a_margin_is_a_claim_about_points():
 def test_endless_pulls_do_not_help_if_the_shares_are_nearer_than_eps(shares, contamination, futile):
     judge = judge_of(*((round(20_000 * p), 20_000) for p in shares), contamination=contamination)
     assert judge.is_futile((0, 1)) == futile
-    assert judge.is_decidable(1) == (not futile and shares[0] > shares[1])
+    assert judge.target.is_decidable(*judge.samples, judge.trust) == (not futile and shares[0] > shares[1])
 
 
 def test_a_share_limit_is_what_the_definition_says():

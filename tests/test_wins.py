@@ -80,8 +80,8 @@ def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
 def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
     late, same = taped([-math.inf, -math.inf]), taped([1.0, math.inf])
     problem = Problem(arms=("A", "B"), rounds=True)
-    assert not Judge.of(problem, [late, late]).is_same([0, 1])
-    assert Judge.of(problem, [same, same]).is_same([0, 1])
+    assert not Judge.of(problem).target.is_same([late, late])
+    assert Judge.of(problem).target.is_same([same, same])
 
 
 @pytest.mark.parametrize("contamination", [None, "blind", 0.0])

@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.bounds.search import bracket
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict, digest
 from truearm.claims.certify import certify, check_control, check_ordered, check_support, control_claims, tiers_of
@@ -460,8 +459,9 @@ def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
         return {}
     more: dict[str, int] = {}
     for rival in _rivals(judge, result):
-        times = _times(judge, rival)
-        if times is None:
+        size = judge.samples[judge.leader].n + judge.samples[rival].n
+        times = judge.forecast(rival, _MAX_FORECAST / max(1, size))
+        if times == math.inf:
             return None
         for i in (judge.leader, rival):
             name, extra = judge.problem.arms[i], math.ceil((times - 1) * judge.samples[i].n)
@@ -473,24 +473,6 @@ def _rivals(judge: Judge, result: Result) -> list[int]:
     """Return the arms besides the leader that no claim rejects, in the order of the result."""
     left = [arm for arm in result.candidates if arm not in result.certificate.rejected]
     return [i for i in map(judge.problem.arms.index, left) if i != judge.leader]
-
-
-def _times(judge: Judge, rival: int) -> float | None:
-    """Return how many times the readings at hand would have to come to reject the rival."""
-    if not judge.is_decidable(rival):
-        return None
-    bar, size = judge.log_threshold, judge.samples[judge.leader].n + judge.samples[rival].n
-
-    def short(log_times: float) -> bool:
-        return judge.forecast(rival, math.exp(log_times), bar) < bar
-
-    high = math.log(2)
-    while short(high):
-        high += math.log(2)
-        if math.exp(high) * size > _MAX_FORECAST:
-            return None
-    _, log_times = bracket(short, high - math.log(2), high, accuracy=math.log(1.01))  # an estimate: two digits
-    return math.exp(log_times)
 
 
 def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
@@ -505,5 +487,5 @@ def _few(judge: Judge, result: Result) -> dict[str, int]:
     """Return which arms left have so few readings that no values of theirs could decide."""
     if judge.is_hopeless:
         return {}
-    short = (i for i in _rivals(judge, result) if judge.ceiling(i) < judge.log_threshold)
+    short = (i for i in _rivals(judge, result) if judge.is_too_small(i))
     return {judge.problem.arms[i]: judge.samples[i].n for i in short}

@@ -207,7 +207,7 @@ class Rejections:
         if oblivious is None and not self.earlier:
             return NOTHING  # no adversary needs less evidence than the weakest one
         prescient = point(Adversary.PRESCIENT)
-        if prescient is not None and self.judge.is_symmetric:
+        if prescient is not None and self.judge.target.is_symmetric:
             return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
         return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
@@ -247,7 +247,8 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     if verdict.status is Status.DOUBTFUL:
         return ()
     leader = judge.problem.arms[judge.leader]
-    alike = [arm for arm in verdict.candidates if judge.is_same([judge.leader, places[arm]])]
+    head = judge.samples[judge.leader]
+    alike = [arm for arm in verdict.candidates if judge.target.is_same([head, judge.samples[places[arm]]])]
     return tuple(alike) if len(alike) > 1 and leader in alike else ()
 
 
@@ -289,9 +290,10 @@ def _breakdown(found: Rejections, verdict: Verdict) -> Breakdown:
 def _breakdown_estimate(judge: Judge) -> Breakdown:
     """Return where eps* would end with endless readings like these."""
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
+    head, estimate = judge.samples[judge.leader], judge.target.breakdown_estimate
 
     def least(adversary: Adversary) -> float:
-        return min((judge.breakdown_estimate(i, adversary) for i in rivals), default=1.0)
+        return min((estimate(head, judge.samples[i], adversary) for i in rivals), default=1.0)
 
     others = least(Adversary.OBLIVIOUS)  # and prescient: endless readings leave nothing to foresee
     return Breakdown(others, others, least(Adversary.MALICIOUS))

@@ -17,7 +17,7 @@ from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Rule, Trust, log_threshold, one_sided, rule_for, threshold
 from truearm.evidence.sample import Sample, Shift, start_sample
-from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, fisher_sum, portfolio
+from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, first_multiple, fisher_sum, portfolio
 from truearm.evidence.shares import ROUGH
 from truearm.evidence.targets import Margin, Query, Target, target_of
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
@@ -176,11 +176,6 @@ class Judge:
         """Whether no number of readings can decide, whatever they are."""
         return self.target.is_hopeless(self.trust)
 
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
-        return self.target.is_symmetric
-
     def best_looking(self, among: Sequence[int]) -> int | None:
         """Return the arm that looks best by the readings, None if none of them has a value."""
         return next(iter(self.target.rank(self.samples, among)), None)
@@ -190,17 +185,9 @@ class Judge:
         found = self.target.rank(self.samples, range(len(self.samples)))
         return found + [i for i, sample in enumerate(self.samples) if not sample.size]
 
-    def is_same(self, among: Sequence[int]) -> bool:
-        """Return True if arms measured the same in every round."""
-        return self.target.is_same([self.samples[i] for i in among])
-
     def looks(self, arm: int) -> float:
         """Return how good an arm looks: what is compared, as observed; bigger is better."""
         return self.target.looks(self.samples[arm])
-
-    def optimism(self, arm: int, pulls: int) -> float:
-        """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
-        return self.target.optimism(self.samples[arm], pulls)
 
     def estimate(self, arm: int) -> float:
         """Return how an arm looks in the user's units."""
@@ -306,23 +293,22 @@ class Judge:
         own, rival = terms
         return lambda one, other: bool((rival[one] + own[other]).min(initial=math.inf) >= needed)
 
-    def forecast(self, judged: int, times: float, enough: float) -> float:
-        """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""
-        bets, shift = Portfolio(self._stake(judged)), Shift.of(self.problem.tolerance)
-        return self._evidence(judged, bets, shift=shift, enough=enough, times=times).log_value
+    def forecast(self, judged: int, most: float) -> float:
+        """Return how many times the readings at hand would reject an arm, up to the tolerance: an estimate."""
+        bets, shift, bar = Portfolio(self._stake(judged)), Shift.of(self.problem.tolerance), self.log_threshold
 
-    def ceiling(self, judged: int) -> float:
-        """Return the most log-evidence that any values of this many readings of leader and rival could give."""
-        return self.target.ceiling(self.samples[judged], self.samples[self.leader], self.trust, self.design)
+        def holds(times: float) -> bool:
+            return self._evidence(judged, bets, shift=shift, enough=bar, times=times).log_value >= bar
 
-    def breakdown_estimate(self, judged: int, adversary: Adversary) -> float:
-        """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
-        return self.target.breakdown_estimate(self.samples[self.leader], self.samples[judged], adversary)
-
-    def is_decidable(self, judged: int) -> bool:
-        """Return True if endless readings like these would put an arm behind the leader, up to the tolerance."""
         head, rival = self.samples[self.leader], self.samples[judged]
-        return not self.is_hopeless and self.target.is_decidable(head, rival, self.trust)
+        if self.is_hopeless or not self.target.is_decidable(head, rival, self.trust):
+            return math.inf
+        return first_multiple(holds, most)
+
+    def is_too_small(self, judged: int) -> bool:
+        """Return True if no values of this many readings of leader and rival could reject the arm."""
+        most = self.target.ceiling(self.samples[judged], self.samples[self.leader], self.trust, self.design)
+        return most < self.log_threshold
 
     def gate(self, baseline: int, *, shared: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the arms certainly worse than a baseline named in advance, and those certainly not worse (T10b).

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds import special
+from truearm.bounds.search import last_true
 from truearm.evidence.sample import Floats, Sample
 from truearm.problem import Design
 
@@ -236,6 +237,20 @@ def least(
 def _smallest(values: Floats, places: Places) -> tuple[float, float]:
     at = int(np.argmin(values))
     return float(values[at]), places[at].item()
+
+
+def first_multiple(holds: Callable[[float], bool], most: float) -> float:
+    """Return about the least factor from 1 on at which a condition holds, to 1%; infinity beyond `most`."""
+    doublings = 0
+    while not holds(2.0**doublings):
+        doublings += 1
+        if 2.0**doublings > most:
+            return math.inf
+    if not doublings:
+        return 1.0
+    return math.exp2(
+        last_true(lambda power: holds(2.0**power), doublings, doublings - 1, accuracy=math.log2(1.01))
+    )
 
 
 def rank_grid(size: int) -> NDArray[np.intp]:

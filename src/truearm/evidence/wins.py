@@ -18,7 +18,7 @@ from truearm.bounds.mixture import Prior, log_mixture
 from truearm.evidence.intervals import deviation
 from truearm.evidence.levels import Trust
 from truearm.evidence.sample import Floats, Sample, Shift, align
-from truearm.evidence.search import Evidence, Portfolio, tail_term
+from truearm.evidence.search import Evidence, Portfolio, first_multiple, tail_term
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design
 
@@ -269,31 +269,14 @@ def forecast(judge: "Judge", judged: int) -> Forecast:
     """Return when the leader and another arm are decided, or known to be too close (extensions E1, E6)."""
     lift = Shift.of(judge.problem.tolerance).lift(judge.problem.sign)
     found = score(judge.samples[judge.leader], judge.samples[judged], lift)
-    level = win_level(*judge.trust)
-
-    def is_decided(times: float) -> bool:
-        return log_evidence(found.times(times), level, design=judge.design) >= judge.log_threshold
 
     def is_futile(times: float) -> bool:
-        return cannot_win(found.times(times), level, judge.log_strict)
+        return cannot_win(found.times(times), win_level(*judge.trust), judge.log_strict)
 
     if not found.rounds or judge.is_hopeless:
         return Forecast(math.inf, close=False)
-    decided, futile = _first_true(is_decided), _first_true(is_futile)
+    decided, futile = judge.forecast(judged, _LONGEST), first_multiple(is_futile, _LONGEST)
     return Forecast(min(decided, futile), close=futile < decided)
-
-
-def _first_true(test: Callable[[float], bool]) -> float:
-    """Return about the least factor from 1 on that passes a test, by doubling and halving; or infinity."""
-    low, high = 1.0, 1.0
-    while not test(high):
-        low, high = high, 2 * high
-        if high > _LONGEST:
-            return math.inf
-    for _ in range(4):  # a forecast to a few percent
-        middle = (low + high) / 2
-        low, high = (low, middle) if test(middle) else (middle, high)
-    return high
 
 
 def may_reach(judge: "Judge", one: int, other: int, rounds: int, log_bar: float) -> bool:

@@ -158,7 +158,7 @@ def _decide(state: ControlState) -> ControlState:
     if state.balanced:
         size = max(1, int(GROWTH * min(samples[i].n for i in (state.control, *left))))
         return state._replace(decision=dict.fromkeys((arms[i] for i in sorted((state.control, *left))), size))
-    hope = {i: state.judge.optimism(i, pulls) for i in left}
+    hope = {i: state.judge.target.optimism(samples[i], pulls) for i in left}
     chosen = max(left, key=lambda i: hope[i])
     starved = [i for i in left if STARVED * samples[i].n < samples[chosen].n]
     return _split_batch(state, max(starved, key=lambda i: hope[i]) if starved else chosen)
