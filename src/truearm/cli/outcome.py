@@ -102,11 +102,12 @@ def _notes(
     if undecided:
         yield _about_limit(asked, late=end.late)
     if end.stopped is not None:
-        yield words.stopped_run(end.stopped, hooked=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
+        yield words.cut_run(end.stopped, has_hooks=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
     if undecided and gate is None and not result.ties and result.problem.rounds:
         yield near_words(study.standing, most)
-        left = study.standing.pulls_left(result.pulls, 1) if min(result.pulls.values()) else math.inf
-        yield words.runs_left(left * setting.runs_per_reading, close=bool(study.standing.close))
+        is_open = min(result.pulls.values()) and not study.standing.close
+        left = study.standing.pulls_left(result.pulls, 1) if is_open else math.inf
+        yield words.runs_left(left * setting.runs_per_reading)
     if (shell := setting.commands[0].shell) is not None:
         quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
         needless = quick and not any(_needs_shell(command.text) for command in setting.commands)

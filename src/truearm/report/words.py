@@ -22,7 +22,7 @@ from truearm.claims.gates import (
     is_meaningless,
     judge_gate,
 )
-from truearm.claims.result import Analysis, Arm, Control, Lead, Ratio, Result, Tiers
+from truearm.claims.result import Analysis, Arm, Control, Lead, Result, Tiers
 from truearm.claims.suite import Compared, Standing, SuiteResult
 from truearm.errors import printable
 from truearm.evidence import Judge
@@ -252,6 +252,9 @@ class _Summary:
         self.scope, self.readings = scope(self.conditions), f"{voice.reading}s"
         builds = f" of these {'two ' * (len(self.problem.arms) == 2)}builds"
         self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
+        self.is_final = result.status is Status.INDISTINGUISHABLE
+        items = result.items
+        self.is_list_over = items is not None and items.scored == items.all  # there is nothing more to measure
 
     def parts(self) -> Parts:
         result = self.result
@@ -267,21 +270,23 @@ class _Summary:
         return self._decision()
 
     def _decision(self) -> Parts:
-        result = self.result
-        if result.best is None and result.ties:
-            return self._all_the_same(), []
-        by_status = {
-            Status.TOLERABLE: self._tolerable,
-            Status.SEPARATED: self._separation,
-            Status.INDISTINGUISHABLE: self._indistinguishable,
-            Status.EXHAUSTED: self._open,
-        }
-        if result.status in by_status:
-            return by_status[result.status]()
-        return [self._head()], [f"{self.sure}{self._no_better()}, {self._basis()}.", self._breakdown()]
+        result, handicap = self.result, self.problem.handicap
+        if result.best is None:
+            return self._tie_of_all() if result.ties else self._undecided()
+        support = [f"{self.sure}{self._no_better()}, {self._basis()}.", self._breakdown()]
+        if handicap is not None:
+            return [self._against_handicap(handicap)], support
+        if result.status is Status.TOLERABLE:
+            return self._tolerable(), support[:1]
+        if result.status is not Status.SEPARATED:
+            return [self._head()], support
+        without = self._breakdown("Without that assumption the answer holds")
+        nothing = f"Without that assumption nothing is certified, however few {self.readings} were bad."
+        return [self._head("observed ")], [support[0], without or nothing * (not result.certificate.estimated)]
 
     def _no_better(self) -> str:
-        return f" that no {self.voice.arm} is better" * bool(self.result.ties)
+        is_weak = self.result.status is Status.SEPARATED and self.problem.target != "wins"
+        return f" that no {self.voice.arm} is better" * (bool(self.result.ties) or is_weak)
 
     # The effort, details, alarms and doubts
 
@@ -307,21 +312,15 @@ class _Summary:
         return f"{', '.join(filter(None, parts))}.{shared}"
 
     def details(self) -> list[str]:
-        """Return what exactly is certified in rounds, or the deviation of the only arm."""
+        """Return what exactly is certified in rounds."""
         result, problem = self.result, self.problem
-        if len(problem.arms) == 1 and math.isfinite(result.arms[0].mad_high):
-            arm, unit = result.arms[0], self.voice.unit
-            low, high = ends(arm.mad_low, arm.mad_high, unit=unit)
-            deviation = f"The median absolute deviation is {self.voice.measure(arm.mad)}"
-            return [f"{deviation}, the true one between {low} and {unit.attach(high)}."]
         tolerant = result.status is Status.TOLERABLE and problem.handicap is None
         if problem.target != "wins" or result.best is None or tolerant:
             return []
         rivals = [name_of(arm) for arm in problem.arms if arm != result.best]
         against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
         counted = ", which counts as worse than it is," * (problem.handicap is not None)
-        best = name_of(result.best or "")
-        return [f"Certified: {best}{counted} wins more than half of the rounds against {against}."]
+        return [f"Certified: {name_of(result.best)}{counted} wins more than half of the rounds against {against}."]
 
     def alarms(self, *, verbose: bool) -> list[str]:
         """Return the warnings, a line each."""
@@ -344,7 +343,7 @@ class _Summary:
     def _without_readings(self) -> str:
         if len(self.problem.arms) == 1:
             return f"{name_of(self.problem.arms[0])} has no readings yet."
-        if self.result.status is Status.INDISTINGUISHABLE:
+        if self.is_final:
             return self._hopeless()
         return f"No readings yet: which of {names(self.problem.arms)} has the {self._goal()} is unknown."
 
@@ -370,18 +369,20 @@ class _Summary:
             how = f"and that the number of {self.readings} was fixed in advance"
         return [answer], [f"{self.sure}, assuming {assuming(problem.declared, self.voice.reading)}; {how}."]
 
+    def _seen(self, arm: Arm) -> str:
+        return self.voice.unit.attach(value(arm.observed, self.problem, self.voice.unit))
+
     def _interval(self, arm: Arm) -> str:
         """Return the observed value and where the true one is."""
         unit = self.voice.unit
-        low, high = ends(arm.low, arm.high, self.problem, unit=unit)
-        seen = unit.attach(value(arm.observed, self.problem, unit))
+        low, high = ends(arm.low, arm.high, self.problem, unit)
         where = {
             (True, True): f"between {low} and {unit.attach(high)}",
             (True, False): f"at least {unit.attach(low)}",
             (False, True): f"at most {unit.attach(high)}",
         }.get((math.isfinite(arm.low), math.isfinite(arm.high)))
         clean = f" if no {self.voice.reading} is bad" * (self.problem.contamination is None)
-        return seen if where is None else f"{seen}, true {target_name(self.problem)} {where}{clean}"
+        return self._seen(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
 
     # What the best arm is called
 
@@ -410,28 +411,25 @@ class _Summary:
     def _head(self, seen: str = "") -> str:
         """Return which arm is best and by how much; arms that tie with it are named with it (evidence T11)."""
         result, problem = self.result, self.problem
-        if problem.handicap is not None:
-            return self._against_handicap(problem.handicap)
         alike = (*result.ties, *result.may_tie)  # how far apart these are is not known
-        near = [x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)]
+        near = sorted(
+            (x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)),
+            key=lambda x: x.observed,
+        )
         best = names([result.best or "", *result.ties])
         head = f"{best} {self._is_best(seen)}{self.scope}"
         if result.ties:
             head = f"{best} tie for {self._is_best('observed ').removeprefix('has ').removeprefix('is ')}"
-        leads = self._leads(near)
+        leads = [lead(one, problem, self.voice) for one in near[:_MAX_RIVALS]]
+        more = len(near) - len(leads)
+        far = join(leads) + f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind" * (more > 0)
         if problem.target == "mean" and not result.ties:
             mean = next(arm.observed for arm in result.arms if arm.name == result.best)
-            leads = ", ".join(filter(None, [self.voice.measure(mean, 0.001), leads]))
+            far = ", ".join(filter(None, [self.voice.measure(mean, 0.001), far]))
         lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
         late = f"; {names(lost)} timed out or failed too often" if lost else ""
         tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
-        return f"{head}{': ' * bool(leads)}{leads}{late}.{tie}"
-
-    def _leads(self, leads: Sequence[Lead]) -> str:
-        nearest = sorted(leads, key=lambda lead: lead.observed)[:_MAX_RIVALS]
-        more = len(leads) - len(nearest)
-        rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
-        return join([lead(one, self.problem, self.voice) for one in nearest]) + rest * (more > 0)
+        return f"{head}{': ' * bool(far)}{far}{late}.{tie}"
 
     def _basis(self) -> str:
         """Return what an answer rests on, after "95% sure,"."""
@@ -465,33 +463,19 @@ class _Summary:
         wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.voice.arm} are wrong"
         return wrong if declared.eps else "the scores are as given"
 
-    def _up_to(self, point: float) -> str:
-        """Return the condition that at most a share of the readings, or scores, is bad."""
+    def _breakdown(self, opening: str = "Still holds", point: float | None = None) -> str:
+        """Return up to which share of bad readings, or wrong scores, the answer holds."""
+        if point is None:
+            point = getattr(self.result.breakdown, self.problem.declared.adversary.value)
+        if point is None:
+            return ""
         bad = f"{self.readings} were bad"
         if self.problem.target == "mean":
             bad = f"scores of each {self.voice.arm} are wrong"
-        return f"if up to {breakdown_percent(point)} of the {bad}"
+        return f"{opening} if up to {breakdown_percent(point)} of the {bad}."
 
-    def _breakdown(self, opening: str = "Still holds") -> str:
-        point = getattr(self.result.breakdown, self.problem.declared.adversary.value)
-        return "" if point is None else f"{opening} {self._up_to(point)}."
-
-    def _separation(self) -> Parts:
-        no_better = f" that no {self.voice.arm} is better" * (self.problem.target != "wins")
-        support = [f"{self.sure}{no_better}, {self._basis()}."]
-        if not self.result.certificate.estimated:
-            support.append(
-                self._breakdown("Without that assumption the answer holds")
-                if self.result.breakdown.oblivious
-                else f"Without that assumption nothing is certified, however few {self.readings} were bad."
-            )
-        return [self._head("observed ")], support
-
-    def _tolerable(self) -> Parts:
+    def _tolerable(self) -> list[str]:
         result, problem, voice = self.result, self.problem, self.voice
-        sure = f"{self.sure}, {self._basis()}."
-        if problem.handicap is not None:
-            return [self._against_handicap(problem.handicap)], [sure, self._breakdown()]
         best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, voice.unit)
         within = distance(result.tolerance, problem, voice.unit)
         known = f" (tolerance {asked})" * (within != asked and bool(problem.tolerance))
@@ -503,23 +487,15 @@ class _Summary:
             rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
             head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
         others = [arm for arm in result.candidates if arm != result.best]
-        return [head, f"{names(others)} may be better, but by no more than that." * bool(others)], [sure]
+        return [head, f"{names(others)} may be better, but by no more than that." * bool(others)]
 
     def _against_handicap(self, handicap: Handicap) -> str:
         """Return how an arm compares with the one that must be better by more than a tolerance."""
-        result, other = self.result, next(arm for arm in self.problem.arms if arm != handicap.arm)
-        pair, much = (name_of(other), name_of(handicap.arm)), self._tolerance(handicap)
-        said = "{} is not worse than {} by more than {}."
-        if result.best == handicap.arm:
-            said = (
-                "{} may be worse than {} by exactly {}." if result.ties else "{} is worse than {} by {} or more."
-            )
-        return said.format(*pair, much)
-
-    def _tolerance(self, handicap: Handicap) -> str:
-        """Return a handicap; a percentage is of positive readings only."""
-        seen = next(arm.observed for arm in self.result.arms if arm.name == handicap.arm)
-        return "0%" if handicap.tolerance.relative and seen <= 0 else amount(handicap.tolerance, self.voice.unit)
+        other = next(arm for arm in self.problem.arms if arm != handicap.arm)
+        than, much = name_of(handicap.arm), amount(handicap.tolerance, self.voice.unit)
+        if self.result.best == handicap.arm:
+            return f"{name_of(other)} is worse than {than} by {much} or more."
+        return f"{name_of(other)} is not worse than {than} by more than {much}."
 
     # Gates
 
@@ -541,7 +517,7 @@ class _Summary:
             answer = f"{found.verdict}: {names(arms)} {_are(arms)} {than}{self.scope}."
             return [answer], [f"{self.sure}, {self._basis()}.", support]
         left = found.undecided
-        why = join([x for x in (self._between_arms(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
+        why = join([x for x in (self._between(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
         why = f": {why} ({self.sure})" if why else ""
         question = f"whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much}{self.scope}"
         answers = {
@@ -550,131 +526,96 @@ class _Summary:
             f"Stopped early: at this rate {plural(found.budget or 0, 'round')} would not show it "
             "either.": found.budget is not None,
         }
-        support = self._no_help() if result.status is Status.INDISTINGUISHABLE else ""
-        return [answer for answer, holds in answers.items() if holds], [support, *self._would_decide()]
+        return [answer for answer, holds in answers.items() if holds], self._would_decide()
 
     # Undecided
 
-    def _no_winner(self) -> str:
-        if self.voice.elapsed:
-            return f"No winner after {seconds(self.voice.elapsed)}"
-        return "No winner" if self.voice.ended else "No winner yet"
-
-    def _indistinguishable(self) -> Parts:
-        problem = self.problem
-        if Judge.of(problem, ()).is_hopeless:
-            return [self._hopeless()], []
-        no_help = self._no_help()
-        failing = {alarm.arm for alarm in self.result.alarms if alarm.kind == "missing"}
-        left = [arm for arm in self.result.arms if arm.name in self.result.candidates]
-        if lost := [arm.name for arm in left if arm.name in failing or is_unmeasured(arm, problem)]:
-            return [f"No winner: {names(lost)} timed out or failed too often."], [no_help]
-        within = distance(problem.tolerance.amount, problem, self.voice.unit)
-        which = f"which {self._is_best()}{f' within {within}' * bool(problem.tolerance)}"
-        head = f"No winner: {names(self.result.candidates)} are too close to tell {which}"
-        eps = problem.declared.eps
-        hidden = f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
-        return [f"{head}{hidden}.", self._apart()], [no_help, *self._would_decide()]
-
-    def _no_help(self) -> str:
-        if self.is_list_over:
-            return "All items are scored."
-        return f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
-
-    @property
-    def is_list_over(self) -> bool:
-        """Whether every item of a list was scored, so that there is nothing more to measure."""
-        items = self.result.items
-        return items is not None and items.scored == items.all
-
-    def _open(self) -> Parts:
+    def _undecided(self) -> Parts:
         result, problem = self.result, self.problem
-        out = len(problem.arms) - len(result.candidates)
-        if not result.candidates:
-            return [f"{self._no_winner()}."], []
-        excluded = f"; {plural(out, 'other')} ruled out" * bool(out)
+        if self.is_final and Judge.of(problem, ()).is_hopeless:
+            return [self._hopeless()], []
+        after = f" after {seconds(self.voice.elapsed)}" if self.voice.elapsed else " yet" * (not self.voice.ended)
+        if self.is_final or not result.candidates:
+            after = ""
+        arms, out = names(result.candidates, "or"), len(problem.arms) - len(result.candidates)
+        excluded = f"; {plural(out, 'other')} ruled out" * (0 < out < len(problem.arms))
+        failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing" and self.is_final}
         left = [arm for arm in result.arms if arm.name in result.candidates]
-        if len(left) > 1 and all(arm.n and is_unmeasured(arm, problem) for arm in left):
-            lost = f"{names(result.candidates)} timed out or failed too often{excluded}"
-            return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."]
-        if (apart := self._interval_apart()) and not out:
-            return [f"{self._no_winner()}: {apart}"], self._would_decide()
-        may = f"{names(result.candidates, 'or')} may {self._is_best(verb='may')}"
-        return [f"{self._no_winner()}: {may}{excluded}.", self._apart()], self._would_decide()
+        lost = [arm.name for arm in left if arm.name in failing or (arm.n and is_unmeasured(arm, problem))]
+        if lost and (self.is_final or len(lost) == len(left)):
+            head = f"No winner: {names(lost)} timed out or failed too often{excluded}."
+            return [head, "Allow them more time, or find out why they fail."], self._would_decide()
+        apart = self._interval_apart()
+        if apart and not (out or self.is_final):
+            return [f"No winner{after}: {apart}"], self._would_decide()
+        head = f"{arms} may {self._is_best(verb='may')}{excluded}" if arms else "no arm is left"
+        if self.is_final:
+            eps, within = problem.declared.eps, distance(problem.tolerance.amount, problem, self.voice.unit)
+            which = f"which {self._is_best()}{f' within {within}' * bool(problem.tolerance)}"
+            head = f"{names(result.candidates)} are too close to tell {which}"
+            head += f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
+        apart = f"T{apart[1:]}" if apart.startswith("the ") else apart or self._looks_best()
+        return [f"No winner{after}: {head}.", apart], self._would_decide()
 
-    def _apart(self) -> str:
+    def _looks_best(self) -> str:
         """Return which arm looks best and how far it may be from the best."""
         result, problem = self.result, self.problem
         arm = next((arm for arm in result.arms if arm.name == result.leader), None)
-        others = [other for other in result.candidates if other != result.leader]
-        alone = bool(others) and not any(result.pulls[other] for other in others)
-        if arm is None or alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
+        is_alone = not any(result.pulls[other] for other in result.candidates if other != result.leader)
+        if arm is None or is_alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
             return ""  # coarse counts do not show which arm looks best
-        if apart := self._interval_apart():
-            return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart
-        return self._looks_best(arm)
-
-    def _looks_best(self, arm: Arm) -> str:
-        result, problem = self.result, self.problem
-        seen = self.voice.unit.attach(value(arm.observed, problem, unit=self.voice.unit))
-        head = f"{name_of(arm.name)} looks best ({seen})"
+        head = f"{name_of(arm.name)} looks best ({self._seen(arm)})"
         if math.isinf(result.tolerance):
             return f"{head}."
-        sure = f"{self.sure}{f', if no {self.voice.reading} is bad' * (problem.contamination is None)}"
-        if result.tolerance == 0:
-            return f"{head}; no {self.voice.arm} is better ({sure})."
-        far = distance(result.tolerance, problem, self.voice.unit)
-        return f"{head} and is at most {far} from the best ({sure})."
+        far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
+        far = far if result.tolerance else f"; no {self.voice.arm} is better"
+        return (
+            f"{head}{far} ({self.sure}{f', if no {self.voice.reading} is bad' * (problem.contamination is None)})."
+        )
 
     def _interval_apart(self) -> str:
         """Return by how much the leader and the other arms left differ at most, where a ratio bounds that."""
-        result, problem, leader = self.result, self.problem, self.result.leader
-        left = [arm for arm in result.candidates if arm != leader]
-        most = _MAX_RIVALS if problem.target == "wins" else 1
-        if leader is None or not 0 < len(left) <= most:
-            return ""
-        said = [self._between_arms(leader, arm) for arm in left]
-        if not all(said):
+        leader, most = self.result.leader, _MAX_RIVALS if self.problem.target == "wins" else 1
+        left = [arm for arm in self.result.candidates if arm != leader]
+        said = [self._between(leader, arm) for arm in left] if leader is not None and len(left) <= most else []
+        if not said or not all(said):
             return ""
         alike = said[0].partition(" is ")[0] + " is "
         return f"{join([said[0], *(x.removeprefix(alike) for x in said[1:])])} ({self.sure})."
 
-    def _between_arms(self, subject: str, rival: str) -> str:
-        """Return by how much one arm is better or worse than another at most, or "" if nothing bounds that."""
-        result, problem = self.result, self.problem
+    def _between(self, subject: str, rival: str) -> str:
+        """Return how far one arm may be ahead of another or behind it, rounded outward; "" if that is open."""
+        result, problem, ahead, behind = self.result, self.problem, self.voice.better, self.voice.worse
         if problem.contamination is None or problem.target == "share" or getattr(result, "coarse", None):
             return ""
         ratio = next((r for r in ratios(result, subject) if r.arm == rival), None)
         if ratio is None or not 0 < ratio.low <= ratio.high < math.inf:
             return ""
-        if not self.voice.better and max(ratio.high, 1 / ratio.low) >= 2:
+        if not ahead and max(ratio.high, 1 / ratio.low) >= 2:
             return ""  # no word for it that is shorter than both intervals
-        return self._between(ratio)
-
-    def _between(self, ratio: Ratio) -> str:
-        """Return how far one arm is ahead of another or behind it, rounded outward."""
-        least, most = (ratio.low, ratio.high) if self.problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
-        ahead, behind, than = self.voice.better, self.voice.worse, " than"
+        least, most = (ratio.low, ratio.high) if problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
+        than = " than" * bool(ahead)
         if not ahead:
-            ahead, behind = ("below", "above") if self.problem.goal == "min" else ("above", "below")
-            than = ""
+            ahead, behind = ("below", "above") if problem.goal == "min" else ("above", "below")
+        limits = f"between {excess(most)} {ahead} and {excess(1 / least)} {behind}"
         if least > 1:
             limits = f"between {excess(least, ROUND_FLOOR)} and {excess(most)} {ahead}"
         elif most < 1:
             limits = f"between {excess(1 / most, ROUND_FLOOR)} and {excess(1 / least)} {behind}"
-        else:
-            limits = f"between {excess(most)} {ahead} and {excess(1 / least)} {behind}"
-        one, other = name_of(ratio.reference), name_of(ratio.arm)
-        if self.problem.rounds or than:
+        one, other = name_of(subject), name_of(rival)
+        if problem.rounds or than:
             return f"{one} is {limits}{than} {other}"
-        return f"the {target_name(self.problem)} of {one} is {limits} that of {other}"
+        return f"the {target_name(problem)} of {one} is {limits} that of {other}"
 
     def _would_decide(self) -> list[str]:
-        """Return which eps, or how many readings, would decide."""
+        """Return what would decide: nothing, another eps, or how many readings."""
         result, declared = self.result, self.problem.declared
+        if self.is_list_over and self.is_final:
+            return ["All items are scored."]
+        no_help = f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
+        said = [no_help] * self.is_final
         point = getattr(result.breakdown, declared.adversary.value)
         estimate = getattr(result.breakdown_estimate, declared.adversary.value)
-        said = []
         eps = math.floor(10000 * point) / 10000 if point else 0.0
         if 0 < eps < declared.eps and result.leader is not None and self.problem.handicap is None:
             text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
@@ -684,28 +625,25 @@ class _Summary:
             share = percent(estimate, digits=2)
             only = f"only if fewer than {share} were bad (an estimate)"
             said.append(f"Even unlimited {self.readings} would decide this {only}.")
-        elif isinstance(result, Analysis) and result.status is not Status.INDISTINGUISHABLE:
-            said.append(more_readings(result, self.voice.reading) if not said or result.needed else "")
+        elif isinstance(result, Analysis) and not self.is_final and (not said or result.needed):
+            said.append(more_readings(result, self.voice.reading))
         return said
 
-    def _all_the_same(self) -> list[str]:
+    def _tie_of_all(self) -> Parts:
         """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
-        rounds = max(result.pulls[arm] for arm in result.ties)
         if self.is_list_over:
-            return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."]
-        one = "item" if self.problem.target == "mean" else "round"
+            return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."], []
+        rounds, one = max(result.pulls[arm] for arm in result.ties), "item" if result.items else "round"
         every = f"each of {count(rounds)} {one}s" if rounds > 1 else f"the only {one}"
-        alike = f"{names(result.ties)} tie: they measured the same"
-        if handicap is not None and is_tie_by_handicap(result):
-            others = [arm for arm in result.ties if arm != handicap.arm]
-            much = self._tolerance(handicap)
-            alike = f"No winner: {names(others)} measured worse than {name_of(handicap.arm)} by exactly {much}"
+        judged = (
+            f", with {name_of(handicap.arm)} counted as {amount(handicap.tolerance)} worse" if handicap else ""
+        )
         left = [arm for arm in result.candidates if arm not in result.ties]
         rest = f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
         more = f"More {self.readings} would not show which {self._is_best()}"
-        sure = f"{more} ({self.sure}, if they keep behaving the same)."
-        return [f"{alike} in {every}{rest}.", sure * (result.status is Status.INDISTINGUISHABLE)]
+        sure = f"{more} ({self.sure}, if they keep behaving the same)." * self.is_final
+        return [f"{names(result.ties)} tie{judged}: they measured the same in {every}{rest}.", sure], []
 
     # Control
 
@@ -726,19 +664,15 @@ class _Summary:
         return [answer, *also], [*support, *more]
 
     def _control_support(self, control: Control) -> Iterator[str]:
-        declared = self.problem.declared
-        assumption = self._contamination()
+        better, declared = control.named("better"), self.problem.declared
+        sure = f"{self.sure}{' of all of it' * (len(better) > 1)}"
         if control.method == "fdr":
-            mean, said = percent(self.problem.error, ROUND_CEILING), self.voice.better or "better"
-            named = f"{self.voice.arm}s named {said}"
-            yield f"On average at most {mean} of the {named} are not, assuming {assumption}."
-        else:
-            yield f"{self.sure}{' of all of it' * (len(control.named('better')) > 1)}, assuming {assumption}."
-        by_arm = [v.breakdown for v in control.variants if v.standing == "better"]
-        found = [getattr(breakdown, declared.adversary.value) for breakdown in by_arm]
-        least = None if None in found else min(found)
-        if least is not None and least >= declared.eps:  # the step-down rule may need less at eps than this does
-            yield f"Still holds {self._up_to(least)}."
+            mean, named = percent(self.problem.error, ROUND_CEILING), self.voice.better or "better"
+            sure = f"On average at most {mean} of the {self.voice.arm}s named {named} are not"
+        yield f"{sure}, assuming {self._contamination()}."
+        found = [getattr(v.breakdown, declared.adversary.value) for v in control.variants if v.arm in better]
+        if None not in found and min(found) >= declared.eps:  # step-down may need less at eps than this does
+            yield self._breakdown(point=min(found))
 
 
 def _are(arms: Sequence[object]) -> str:
@@ -791,11 +725,12 @@ def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
     """Return what in the readings contradicts an assumption, and what to do about it."""
     arm, column, name = name_of(one.arm), name_of(one.detail), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
-    declared, widen = _declaration(problem), f"widen it ({voice.option('between')})"
+    declared = assuming(problem.contamination)
+    if problem.contamination is None:
+        declared = f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
+    widen = f"widen it ({voice.option('between')})"
     between = "" if problem.between is None else f" {span(problem.between, voice.unit)}"
-    lost = "missing: find out why they fail"
-    if between:
-        lost = f"missing or outside the plausible range{between}: {widen}"
+    lost = f"missing or outside the plausible range{between}: {widen}" if between else "missing: find out why"
     values = "".join(f" {voice.measure(x)}" for x in one.values)
     unit = voice.option("unit", column if voice.options else repr(column))
     return {
@@ -830,20 +765,12 @@ def _dependence(one: Alarm, problem: Problem) -> str:
             "in each."
         )
     whose = f"The readings of {name_of(one.arm)} depend" if one.arm else "Readings depend"
-    remedy = (
-        "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions the same, or pass one "
-        "reading per independent unit."
-    )
-    if len(problem.arms) == 1:
-        remedy = "Keep conditions the same, or measure side by side with what you compare to."
-    elif one.detail == SIDE_BY_SIDE:
-        remedy = (
-            "All arms were measured side by side, so conditions that affect all of them do little harm; still, "
-            "keep them the same."
-        )
+    remedy = "Measure the arms side by side (`truearm race`, or rounds=True), keep"
+    if len(problem.arms) == 1 or one.detail == SIDE_BY_SIDE:
+        remedy = "Keep"
     return (
         f"{whose} on when they were taken: conditions drift, come and go, readings repeat, or the bad readings "
-        f"changed over time. {remedy}"
+        f"changed over time. {remedy} conditions the same, or pass one reading per independent unit."
     )
 
 
@@ -855,17 +782,15 @@ def _tie_remedy(decides: str, voice: Voice) -> str:
     if not decides:
         return ", so record more digits if the instrument has them"
     name, _, limit = decides.partition("=")
-    side = name.replace("_", " ")
-    return f" by it, but the share of readings {side} {limit} decides ({voice.option(name, limit)})"
-
-
-def _declaration(problem: Problem) -> str:
-    if problem.contamination is None:
-        return f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
-    return assuming(problem.contamination)
+    return (
+        f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides ({voice.option(name, limit)})"
+    )
 
 
 # What a result assumes
+
+Sentences = dict[str, object]
+"""Sentences, each with what is true if it applies."""
 
 
 def assumptions(result: Result) -> tuple[str, ...]:
@@ -875,14 +800,12 @@ def assumptions(result: Result) -> tuple[str, ...]:
     return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-Sentences = dict[str, object]
-"""Sentences, each with what is true if it applies."""
-
-
 def _assume_draws(result: Result) -> Sentences:
     problem, declared = result.problem, result.problem.contamination
+    is_ranged = problem.between is not None and declared is not None and problem.target != "share"
     between = "" if problem.between is None else span(problem.between)
-    blind = "" if declared and declared.adversary is Adversary.MALICIOUS else _BLIND_TO_RANGE
+    blind = " leaving the range does not depend on the true value, and"
+    blind *= declared is not None and declared.adversary is not Adversary.MALICIOUS
     return {
         **_assume_contamination(declared),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
@@ -892,12 +815,9 @@ def _assume_draws(result: Result) -> Sentences:
         "Draws of different arms are independent of each other.": not problem.dependent_arms,
         "A missing reading counts at its worst: it may be missing because of its value.": True,
         f"True readings are in {between}, so one outside is bad;{blind} such readings are within the declared "
-        "contamination.": between and declared and problem.target != "share",
+        "contamination.": is_ranged,
         "A time-out is a reading worse than every value; all arms have the same time limit.": True,
     }
-
-
-_BLIND_TO_RANGE = " leaving the range does not depend on the true value, and"
 
 
 def _assume_rounds(result: Result) -> Sentences:
@@ -922,22 +842,21 @@ def _assume_scores(result: Result) -> Sentences:
     eps, items = result.problem.declared.eps, result.problem.items
     wrong = f": at most {percent(eps, ROUND_FLOOR)} of each arm's scores are wrong" if eps else ""
     drawn = "You say that the items were drawn" if result.certificate.is_analysis else "The items were drawn"
+    one_list = (
+        f"{drawn} in random order from a list of {count(items or 0)}; each score was fixed before the order was."
+    )
+    draws = "Items are independent draws; which of two arms has the higher mean does not change between them."
     return {
         f"Scores are compared as given{wrong}.": True,
-        "Items are independent draws; which of two arms has the higher mean does not change between them.": items
-        is None,
-        f"{drawn} in random order from a list of {count(items or 0)}; each score was fixed before the order "
-        "was.": items is not None,
+        draws if items is None else one_list: True,
         "A missing score counts at its worst.": True,
     }
 
 
 _ADVERSARIES = {
-    Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings (malicious).",
-    Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may "
-    "(prescient).",
-    Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings "
-    "(oblivious).",
+    Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings",
+    Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may",
+    Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings",
 }
 
 
@@ -954,38 +873,38 @@ def _assume_contamination(c: Contamination | None) -> Sentences:
     if c.eps == 0:
         return {"No reading is bad.": True}
     value = "" if c.adversary is Adversary.MALICIOUS else "whatever its true value and "
-    foresees = c.adversary is not Adversary.OBLIVIOUS
+    future = "may depend on readings not yet taken (clairvoyant)"
+    future = future if c.clairvoyant else "do not depend on readings not yet taken (causal)"
     return {
         f"Each reading has at most a {percent(c.eps, ROUND_FLOOR)} chance of being bad, {value}whatever happened "
         "before; bad readings may have any value.": True,
-        _ADVERSARIES[c.adversary]: True,
+        f"{_ADVERSARIES[c.adversary]} ({c.adversary}).": True,
         f"That bound comes from an audit and is wrong with probability at most {percent(c.error, ROUND_CEILING)}, "
         "which adds to every error probability; the readings to check were drawn at random after they were "
         "recorded, from each arm separately unless bad ones are equally common in all.": c.error,
-        "They may depend on readings not yet taken (clairvoyant).": foresees and c.clairvoyant,
-        "They do not depend on readings not yet taken (causal).": foresees and not c.clairvoyant,
+        f"They {future}.": c.adversary is not Adversary.OBLIVIOUS,
     }
 
 
 def _assume_decision(result: Result) -> Sentences:
     problem, handicap, r = result.problem, result.problem.handicap, result.problem.regularity
     decided = result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins"
-    error = percent(problem.error, ROUND_CEILING)
-    said: Sentences = {
-        "The number of readings of each arm was fixed before the first of them.": result.design == "fixed"
-    }
+    error, judged, slope = percent(problem.error, ROUND_CEILING), "", ""
     if handicap is not None:
-        limit = handicap.limit
-        late = "" if limit is None else f", and as a time-out where that is beyond {number(limit)}"
-        much = amount(handicap.tolerance)
-        said[f"{name_of(handicap.arm)} is judged as if it were worse by {much} than it is{late}."] = True
+        late = f", and as a time-out where that is beyond {number(handicap.limit)}" if handicap.limit else ""
+        judged = (
+            f"{name_of(handicap.arm)} is judged as if it were worse by {amount(handicap.tolerance)} than it is"
+        )
+        judged += f"{late}."
     if r is not None:
-        said[
+        slope = (
             f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each arm "
             f"rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
-        ] = True
+        )
     return {
-        **said,
+        "The number of readings of each arm was fixed before the first of them.": result.design == "fixed",
+        judged: judged,
+        slope: slope,
         "For every arm the estimator errs by no more than its bias and its radius.": result.certificate.estimated,
         "That more readings would not help assumes that future readings behave the same, bad ones included, and "
         f"has its own error probability of {error}.": result.status is Status.INDISTINGUISHABLE,
@@ -1037,28 +956,28 @@ def _is_binary(result: Result) -> bool:
 
 
 def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
-    for text in tiers(result.tiers, result.problem.error):
+    problem, missing, outside = result.problem, sum(result.missing.values()), sum(result.outside.values())
+    for text in tiers(result.tiers, problem.error):
         yield text, True
-    if (between := result.problem.between) is not None and (total := sum(result.outside.values())):
-        fate = "count as bad ones" if total > 1 else "counts as a bad one"
-        some = f"{plural(total, 'reading')} outside {span(between, voice.unit)}"
+    if problem.between is not None and outside:
+        fate = "count as bad ones" if outside > 1 else "counts as a bad one"
+        some = f"{plural(outside, 'reading')} outside {span(problem.between, voice.unit)}"
         yield f"{some} {fate} ({_by_arm(result.outside)}).", True
     if result.units is not None:
-        yield from _unit_notes(result.units, result.problem)
-    if result.problem.target == "wins" and _is_binary(result):
+        yield from _unit_notes(result.units, problem)
+    if problem.target == "wins" and _is_binary(result):
         means = voice.option("score_range", "0 1" if voice.options else "(0, 1)")
         tie = "Readings are 0 or 1, so most rounds tie, which counts against the winner"
         yield f"{tie}: {means} compares means.", True
-    if total := sum(result.missing.values()):
-        fate = "counts at its worst" if total == 1 else "count at their worst"
-        yield f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).", True
-    if few := result.few:
-        most = max(few.values())
-        each = " each" * (len(few) > 1) if min(few.values()) == most else " or less"
-        has = "has" if len(few) == 1 else "have"
-        yield f"{names(list(few))} {has} {plural(most, 'reading')}{each}: too few to decide anything.", True
+    if missing:
+        fate = "counts at its worst" if missing == 1 else "count at their worst"
+        yield f"{plural(missing, 'missing value')} {fate} ({_by_arm(result.missing)}).", True
+    if result.few:
+        yield f"Too few readings to decide anything ({_by_arm(result.few)}).", True
     if result.coarse:
-        yield _wide_buckets(result), True
+        most, arms = percent(max(result.coarse.values())), names(list(result.coarse))
+        wide = f"The {target_name(problem)} of {arms} is in a bucket with up to {most} of the readings"
+        yield f"{wide}, and not known better: count the readings again, or begin a new table.", True
     if result.design == "fixed":
         is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a winner's summary says it
         yield "Valid if the number of readings of every arm was chosen in advance (fixed design).", is_unsaid
@@ -1067,10 +986,9 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
 
 
 def _by_arm(counts: Mapping[str, int]) -> str:
-    listed = [(arm, n) for arm, n in counts.items() if n]
-    shown = [f"{name_of(arm)} {count(n)}" for arm, n in listed[:MAX_LISTED]]
+    listed = [f"{name_of(arm)} {count(n)}" for arm, n in counts.items() if n]
     more = len(listed) - MAX_LISTED
-    return ", ".join([*shown, plural(more, "other arm")] if more > 0 else shown)
+    return ", ".join([*listed[:MAX_LISTED], *([plural(more, "other arm")] if more > 0 else [])])
 
 
 def _unit_notes(units: Units, problem: Problem) -> Iterator[Note]:
@@ -1085,16 +1003,6 @@ def _unit_notes(units: Units, problem: Problem) -> Iterator[Note]:
         some = f"Several arms share values of {name} ({count(units.shared)} in all), which count as different ones"
         within = f"compare arms within them (round={units.name!r})"
         yield f"{some}; if they are the same person or item, {within}.", True
-
-
-def _wide_buckets(result: Analysis) -> str:
-    coarse = result.coarse
-    where = "are somewhere in buckets that hold" if len(coarse) > 1 else "is somewhere in a bucket that holds"
-    return (
-        f"The {target_name(result.problem)}{'s' * (len(coarse) > 1)} of {names(list(coarse))} {where} up to "
-        f"{percent(max(coarse.values()))} of the readings, so which arm looks best, at what value, and how many "
-        "more readings would decide is not known: count the readings again, or begin a new table."
-    )
 
 
 def more_readings(result: Analysis, reading: str = "reading") -> str:
@@ -1383,23 +1291,19 @@ def nearly_equal(arms: Sequence[str], within: float) -> str:
     return f"{names(arms)} are nearly equal: {so_close}. --tolerance {much} would accept it."
 
 
-def runs_left(left: float, *, close: bool) -> str:
+def runs_left(left: float) -> str:
     """Return what an undecided race still needs, if its runs continue as they were; "" if that is not known."""
     if not 0 < left < math.inf:
         return ""
     if left > _MAX_FORECAST:
         return "More runs would not decide this in practice."
-    ends, more = (
-        "would tell whether they can be told apart" if close else "would decide",
-        number(float(f"{left:.1g}")),
-    )
-    return f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
+    return f"About {plural(int(float(f'{max(1.0, left):.1g}')), 'more run')} would decide (an estimate)."
 
 
-def stopped_run(arm: str, *, hooked: bool) -> str:
+def cut_run(arm: str, *, has_hooks: bool) -> str:
     """Return that a run was stopped because the time was up, or its hook was."""
-    around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
-    return f"Time was up: a run of {name_of(arm)}{around} was stopped, without a reading{remedy}."
+    what = f"a run of {name_of(arm)}{', or its hook,' * has_hooks} was stopped, without a reading"
+    return f"Time was up: {what}{'; --timeout would count it as slow' * (not has_hooks)}."
 
 
 def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
@@ -1420,22 +1324,19 @@ def shell_note(shell: str, cost: float | None, *, needless: bool) -> str:
 
 def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> Iterator[str]:
     """Return how many runs of a command timed out (which `counts_as`), left processes or failed, in sentences."""
-    if late:
-        yield f"{plural(late, 'run')} of {name_of(arm)} timed out: {counts_as}."
-    if behind:
-        yield (
-            f"{plural(behind, 'run')} of {name_of(arm)} left processes running, which truearm does not end and "
-            "which take time from later runs: let the command wait for them, or end them with --conclude."
-        )
-    if failed:
-        what = "was lost: a missing reading" if failed == 1 else "were lost: missing readings"
-        yield f"{plural(failed, 'run')} of {name_of(arm)} failed or {what}, at the worst."
+    fates = {
+        f"timed out: {counts_as}.": late,
+        "left processes running, which truearm does not end and which take time from later runs: let the command "
+        "wait for them, or end them with --conclude.": behind,
+        f"failed or {'was' if failed == 1 else 'were'} lost: missing, at the worst.": failed,
+    }
+    yield from (f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n)
 
 
 def where_saved(name: str, limits: str | None) -> str:
     """Return where the readings are, and how to continue unless `limits` is None."""
-    more = "" if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
-    return f"All readings are in {name_of(name)}{more or '.'}"
+    more = "." if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
+    return f"All readings are in {name_of(name)}{more}"
 
 
 # Plans: a `Plan` is defined above this layer
@@ -1445,20 +1346,15 @@ def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
     """Say how many pulls a plan forecasts, and up to which contamination."""
     clean, worst, eps = plan.clean, plan.worst, percent(plan.contamination.eps)
     up_to = [percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
-    if plan.wins is not None and clean.decidable:
+    if not clean.decidable:
+        at = f" at {eps} contamination" * bool(clean.largest_eps)
+        yield f"{plan.arms} arms cannot be told apart{at}, however many pulls are made."
+    elif plan.wins is not None:
         total, rounds = (count(math.ceil(x)) for x in (clean.expected, clean.expected / plan.arms))
         basis = "in random order" if plan.contamination.blind else f"at {eps} contamination"
         yield (
             f"About {total} pulls in {rounds} rounds or more tell {plan.arms} arms apart side by side, {basis} "
-            f"(an estimate): the best arm wins {percent(min(plan.wins), ROUND_FLOOR, 2)} of the rounds or more. "
-            f"They can be told apart up to {up_to[0]} contamination."
-        )
-    elif not clean.largest_eps:
-        yield f"{plan.arms} arms cannot be told apart, however many pulls are made and however clean they are."
-    elif not clean.decidable:
-        yield (
-            f"{plan.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; they can "
-            f"up to {up_to[0]} if the readings turn out clean, {up_to[1]} if the bad ones do their worst."
+            f"(an estimate): the best arm wins {percent(min(plan.wins), ROUND_FLOOR, 2)} of the rounds or more."
         )
     else:
         forecasts = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
@@ -1471,12 +1367,15 @@ def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
         if not plan.tolerance:
             second = f", {pulls[3]} in the second" if worst.decidable else ""
             yield f"No method needs fewer than {pulls[1]} in the first case{second}."
-        yield f"They can be told apart up to {up_to[0]} contamination in the first case, {up_to[1]} in the second."
+    if clean.largest_eps:
+        second = "" if plan.wins is not None else f" if the readings turn out clean, {up_to[1]} if not"
+        yield f"They can be told apart up to {up_to[0]} contamination{second}."
 
 
 def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
-    """Say what a reader should know beside the numbers of a plan."""
-    if plan.shares is None and plan.wins is None and not plan.tolerance and min(plan.gaps) <= 0:
+    """Say what a reader should know besides the numbers of a plan."""
+    is_quantile = plan.shares is None and plan.wins is None
+    if is_quantile and not plan.tolerance and min(plan.gaps) <= 0:
         yield f"The best arm and another have the same {quantile_name(plan.quantile)}: neither is better."
     if plan.pilot_size is not None and plan.pilot_size < _SMALL_PILOT:
         off = percent(0.5 / math.sqrt(max(1, plan.pilot_size)), digits=2)
@@ -1484,21 +1383,15 @@ def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
             f"The pilot is small: an arm has {count(plan.pilot_size)} readings, from which a share near one half "
             f"is known only to about {off}; take this plan as a rough guess."
         )
-    if plan.wins is not None:
-        return
-    if plan.shares is not None or plan.quantile != 0.5:
-        yield "The paper's Algorithms 1 and 3 are for medians."
-    elif not plan.applicable:
-        yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, which data cannot show."
-    elif plan.within is not None:
+    if plan.wins is None and not plan.applicable:
+        yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, and are for medians."
+    elif plan.wins is None and plan.within is not None:
         yield (
             "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "
             f"{number(plan.within)} behind the best: the tolerance and what contamination can shift two "
-            "medians by."
+            f"medians by.{' Algorithm 3 promises nothing here.' * (not any(plan.algorithm3))}"
         )
-        if not any(plan.algorithm3):
-            yield "Algorithm 3 promises nothing here, where effective gaps may be negative."
-    elif not any((*plan.algorithm1, *plan.algorithm3)):
+    elif plan.wins is None and not any((*plan.algorithm1, *plan.algorithm3)):
         yield "The paper's Algorithms 1 and 3 cannot decide: an effective gap is not positive for this family."
     if plan.tolerance:
         yield "With a tolerance several answers are right, and no lower bound is claimed."
