@@ -143,7 +143,6 @@ def answer_with(
     ratios: Sequence[Ratio] = (),
     gate: Gate | None = None,
     first: Sequence[str] = (),
-    censored: float | None = None,
     verbose: bool = False,
     times: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
@@ -151,10 +150,10 @@ def answer_with(
 ) -> Answer:
     """Return all forms of a result, and its exit code.
 
-    `first` are sentences before the answer; `censored` is what a pull that timed out counts as, None if none;
-    `verbose` adds statistics, of `times` too, and what else is known and assumed; `document` makes the JSON.
+    `first` are sentences before the answer; `verbose` adds statistics, of `times` too, and what else is known and
+    assumed; `document` makes the JSON.
     """
-    rows = tables.arm_rows(result, voice, ratios, censored=censored)
+    rows = tables.arm_rows(result, voice, ratios)
     said = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
 
     def text(screen: Screen) -> str:
@@ -169,7 +168,7 @@ def answer_with(
         if verbose:
             statistics = tables.statistics_rows(result, result.readings or {}, voice.unit, times) if times else []
             rest.append(screen.table(statistics, words=False))
-            rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result)))
+            rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result, voice)))
             rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
         rest += [screen.wrap(note, dim=True) for note in notes]
         return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)

@@ -74,7 +74,6 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         ratios=ratios(result, reference),
         gate=gate,
         first=[] if end.decision is None else [words.ledger_gate(end.decision)],
-        censored=None if setting.conditions.timeout is None else result.problem.censored,
         verbose=asked.verbose,
         times=times,
         notes=[]

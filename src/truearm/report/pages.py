@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING
 from functools import cache
 from importlib import resources
 from os import PathLike
@@ -22,7 +22,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from truearm import __version__
-from truearm.claims.certificate import Claim, Tapes, digest
+from truearm.claims.certificate import Tapes, digest
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Account, Gate, judge_gate
 from truearm.claims.result import Analysis, Result
@@ -31,7 +31,7 @@ from truearm.errors import InvalidArgument
 from truearm.problem import Interval
 from truearm.report import svg, tables, words
 from truearm.report.export import ledger_document, suite_document
-from truearm.report.numbers import amount, count, name_of, names, number, percent, plural
+from truearm.report.numbers import amount, count, name_of, names, percent, plural
 from truearm.report.slider import Slider
 from truearm.report.svg import Span
 
@@ -123,8 +123,9 @@ def parts(
         pairs=tables.contest_rows(result)[: _MAX_ROWS + 1],
         tiers=tables.tier_rows(result)[: _MAX_ROWS + 1],
         quality=words.quality(result, voice),
+        breakdowns=words.breakdowns(result, voice),
         readings=None if readings is None else _strips(result, readings, voice),
-        certificate=_certificate(result, voice) if certificate else None,
+        certificate=_certificate(result) if certificate else None,
     )
     summary = "\n".join(said[gate is not None and title is None :])
     return Parts(answer, summary, sections, {} if slider is None else slider.script_data())
@@ -234,33 +235,15 @@ def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, An
     return {"rows": rows, "ticks": ticks, "margin": svg.MARGIN}
 
 
-def _certificate(result: Result, voice: words.Voice) -> dict[str, Any]:
+def _certificate(result: Result) -> dict[str, str]:
     certificate, needed = result.certificate, result.certificate.log_threshold
-    facts = {
+    return {
         "status": result.status.value,
         "digest of the readings": certificate.digest,
+        "claims": count(len(certificate.claims)),
         "threshold": "none" if needed is None else words.evidence(needed),
         "error probability": percent(result.problem.error, ROUND_CEILING),
     }
-    claims = [
-        (
-            name_of(claim.arm),
-            name_of(claim.leader),
-            "not better by more than the tolerance" if claim.tolerant else "not the best",
-            count(result.total if claim.counts is None else sum(claim.counts)),
-            _grounds(claim),
-        )
-        for claim in certificate.claims
-    ]
-    heading = ("arm", "leader", "claim", f"after {voice.reading}s of all arms", "evidence")
-    return {"facts": facts, "claims": [heading, *claims] if claims else []}
-
-
-def _grounds(claim: Claim) -> str:
-    if claim.bounds is None:
-        return words.evidence(claim.log_evidence)
-    upper, lower = claim.bounds
-    return f"{number(upper, None, ROUND_CEILING)} < {number(lower, None, ROUND_FLOOR)}"
 
 
 # Suites and ledgers

@@ -19,13 +19,12 @@ from truearm.evidence import Judge
 from truearm.problem import Adversary, Contamination, Interval
 from truearm.report import svg
 from truearm.report.numbers import breakdown_percent, interval, name_of, names, percent, plural, target_name, value
-from truearm.report.tables import Rows, display_order
+from truearm.report.tables import display_order
 from truearm.report.words import Voice
 
 _MAX_EPS = 0.49  # intervals exist below one half only
 _POSITIONS = 56  # of the slider besides the special ones: a step of 1 % of the scale is seen as smooth
 _MAX_CELLS = 1000  # arms times positions, so that a page of fifty arms stays small
-_MAX_ROWS = 200  # arms in the table of points
 
 
 class Frame(NamedTuple):
@@ -178,21 +177,7 @@ class Slider:
             "start": self.eps.index(declared.eps),
             "frame": self.frame(declared.eps, declared.adversary),
             "ticks": svg.ticks(self.window, unit.size, f" {unit.sign}".rstrip()),
-            "points": self._point_rows(),
         }
-
-    def _point_rows(self) -> Rows:
-        """Return up to which share of bad readings each rival is excluded, by adversary."""
-        result, arms = self.result, self.result.problem.arms
-        if not 1 < len(arms) <= _MAX_ROWS:
-            return []
-        points = {arm: [self.points[a].get(arm) for a in Adversary] for arm in arms if arm != self.leader}
-        rows = [
-            (name_of(arm), *("not certified" if p is None else breakdown_percent(p) for p in own))
-            for arm, own in points.items()
-        ]
-        estimates = (f"about {percent(e or 0.0, digits=2)}" for e in result.breakdown_estimate)
-        return [("arm", *(a.value for a in Adversary)), *rows, ("all, with unlimited readings", *estimates)]
 
     def script_data(self) -> dict[str, Any]:
         """Return what the script shows: a frame for each adversary and contamination, and marks of the scale."""
@@ -209,12 +194,9 @@ class Slider:
             "frames": {a.value: [self.frame(eps, a).moving() for eps in self.eps] for a in Adversary},
         }
 
-    def _breakdown_mark(self, adversary: Adversary) -> dict[str, Any] | None:
-        points = self.points[adversary].values()
-        known = [point for point in points if point is not None]
-        if not points or len(known) < len(points):
-            return {"at": 0, "text": "not certified at any share"} if points else None
-        label = f"breakdown point {breakdown_percent(min(known))}"
-        if min(known) > self.eps[-1]:
-            return {"at": len(self.eps) - 1, "text": f"{label}, beyond this scale"}
-        return {"at": max(i for i, eps in enumerate(self.eps) if eps <= min(known)), "text": label}
+    def _breakdown_mark(self, adversary: Adversary) -> dict[str, Any]:
+        point = getattr(self.result.breakdown, adversary.value)
+        if point is None:
+            return {"at": 0, "text": "not certified at any share"}
+        at = max(i for i, eps in enumerate(self.eps) if eps <= point)
+        return {"at": at, "text": f"breakdown point {breakdown_percent(point)}"}

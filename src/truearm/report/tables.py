@@ -20,7 +20,6 @@ from truearm.report.numbers import (
     breakdown_percent,
     column_name,
     count,
-    ends,
     factor,
     factor_step,
     interval,
@@ -30,7 +29,7 @@ from truearm.report.numbers import (
     value,
 )
 from truearm.report.svg import Span
-from truearm.report.words import SUITE_ORDER, Voice, evidence, standing
+from truearm.report.words import SUITE_ORDER, Voice, evidence, metric_apart, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
@@ -52,11 +51,8 @@ def display_order(result: Result) -> tuple[str, ...]:
     return result.ranking if isinstance(result, Analysis) else result.problem.arms
 
 
-def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censored: float | None = None) -> Rows:
-    """Return a row for each arm, with the ratios that were found; of an analysis with MADs.
-
-    An observed value that is `censored` is a time-out.
-    """
+def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
+    """Return a row for each arm, with the ratios that were found; of an analysis with MADs."""
     problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
     name, ratio = column_name(problem), "ratio per round" if problem.rounds else "ratio"
     titles = (
@@ -76,7 +72,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censo
         return (
             name_of(arm.name),
             count(arm.n),
-            "time-out" if arm.observed == censored else value(arm.observed, problem, unit),
+            "time-out" if arm.observed == problem.censored else value(arm.observed, problem, unit),
             interval(arm.low, arm.high, problem, unit),
             number(arm.mad / unit.size),
             "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
@@ -244,18 +240,14 @@ def suite_point(result: SuiteResult, one: Compared) -> float | None:
 
 
 def apart_cell(one: Compared) -> str:
-    """Return how far an arm is from the reference, limits rounded outward: a factor, or a signed difference."""
-    if math.isnan(one.observed):
-        return "-"
-    if one.scale == "ratio":
-        low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
-        limits = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING)
-        seen, is_open = number(one.observed, 0.01), one.low <= 0 and math.isinf(one.high)
-    else:
-        limits = ends(one.low, one.high)
-        seen = f"{'+' * (one.observed > 0)}{number(one.observed)}"
-        is_open = math.isinf(one.low) and math.isinf(one.high)
-    return seen if is_open else f"{seen} ({' to '.join(limits)})"
+    """Return how far an arm is from the reference, with limits rounded outward."""
+    is_ratio, seen = one.scale == "ratio", metric_apart(one).removesuffix("x")
+    if math.isnan(one.observed) or (one.low <= (0 if is_ratio else -math.inf) and one.high == math.inf):
+        return seen
+    low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
+    if is_ratio:
+        return f"{seen} ({number(low, 0.01, ROUND_FLOOR)} to {number(high, 0.01, ROUND_CEILING)})"
+    return f"{seen} ({interval(one.low, one.high)})"
 
 
 # Tables

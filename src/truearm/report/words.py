@@ -1061,14 +1061,11 @@ def suite_headline(result: SuiteResult) -> str:
     than = f"worse than in {name_of(result.suite.reference)}{_suite_tolerance(result)}"
     doubtful, worse = result.named("doubtful"), result.named("worse")
     left = len(result.named("open")) + len(result.named("indistinguishable"))
+    said = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
     if not result.compared:
         said = "No metric was compared"
-    elif doubtful:
-        said = f"{count(len(doubtful))} of {_comparisons(result)} {_are(doubtful)} doubtful"
-    elif worse:
-        said = f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} {than}"
-    else:
-        said = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
+    elif some := doubtful or worse:
+        said = f"{count(len(some))} of {_comparisons(result)} {_are(some)} {'doubtful' if doubtful else than}"
     return f"{suite_verdict(result)}: {said[0].lower()}{said[1:]}" if result.suite.gate else said
 
 
@@ -1098,39 +1095,31 @@ def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
 def _suite_answer(result: SuiteResult, arm: str) -> str:
     if not result.compared:
         return f"No metric was compared: there was no round in which every {arm} printed one."
-    doubtful = (
-        f" Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
-        "that the other does not share."
-    )
-    counts = "; ".join(_suite_counts(result))
-    return f"{_comparisons(result)}: {counts}.{doubtful * bool(result.named('doubtful'))}"
-
-
-def _suite_counts(result: SuiteResult) -> Iterator[str]:
     reference, much = name_of(result.suite.reference), _suite_tolerance(result)
     said = {
         "worse": f"worse than in {reference}{much}",
         "not worse": f"not worse{f' than in {reference}' * (not result.named('worse'))}{much}",
         "indistinguishable": "too close for more rounds like these to tell",
     }
+    counts = []
     for kind in SUITE_ORDER:
-        if some := result.named(kind):
-            listed = "" if kind == "not worse" else f": {_suite_list(result, some)}"
-            yield f"{count(len(some))} {_are(some)} {said.get(kind, kind)}{listed}"
+        some = sorted(result.named(kind), key=lambda one: -max(one.log_evidence))
+        listed = names([f"{metric_name(result, one)} ({metric_apart(one)})" for one in some])
+        shown = f": {listed}" * (kind != "not worse")
+        counts += [f"{count(len(some))} {_are(some)} {said.get(kind, kind)}{shown}"] * bool(some)
+    doubtful = (
+        f" Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
+        "that the other does not share."
+    )
+    return f"{_comparisons(result)}: {'; '.join(counts)}.{doubtful * bool(result.named('doubtful'))}"
 
 
-def _suite_list(result: SuiteResult, some: Sequence[Compared]) -> str:
-    """Return metrics with how far apart they are, the farthest first."""
-    first = sorted(some, key=lambda one: -max(one.log_evidence))
-    return names([f"{metric_name(result, one)} ({_metric_apart(one)})" for one in first])
-
-
-def _metric_apart(one: Compared) -> str:
+def metric_apart(one: Compared) -> str:
+    """Return how far an arm is from the reference, as observed: a factor, or a signed difference."""
     if math.isnan(one.observed):
         return "no number"
-    if one.scale == "ratio":
-        return f"{number(one.observed, 0.01)}x"
-    return f"{'+' * (one.observed > 0)}{number(one.observed)}"
+    difference = f"{'+' * (one.observed > 0)}{number(one.observed)}"
+    return f"{number(one.observed, 0.01)}x" if one.scale == "ratio" else difference
 
 
 def metric_name(result: SuiteResult, one: Compared) -> str:
@@ -1198,15 +1187,15 @@ def quality(result: Result, voice: Voice = PLAIN) -> str:
     return f"At least {', '.join(parts)}."
 
 
-def breakdowns(result: Result) -> str:
+def breakdowns(result: Result, voice: Voice = PLAIN) -> str:
     """Return up to which share of bad readings the leader is certified, by adversary."""
     found = [0.0 if point is None else point for point in result.breakdown]
     if not found[0] or result.leader is None or len(result.arms) == 1:
         return ""
     first, second, third = map(breakdown_percent, found)
     return (
-        f"{name_of(result.leader)} is first if up to {first} of the readings were bad ({second} if an adversary "
-        f"sees the true readings; {third} if it also picks which to change)."
+        f"{name_of(result.leader)} is first if up to {first} of the {voice.reading}s were bad ({second} if an "
+        f"adversary sees the true ones; {third} if it also picks which to change)."
     )
 
 
