@@ -152,13 +152,21 @@ SECRET = "line one of many\n" * 500
         ("g.json", ONCE, r"one repetition of one process of 'BM_copy/8', .* --benchmark_repetitions=20"),
         ("g.json", AGGREGATES, r"statistics of 'BM_copy/8'.*--benchmark_report_aggregates_only=false"),
         ("g.json", {"benchmarks": [{"run_type": "iteration", "name": "x"}]}, "export of google-benchmark, but is"),
-        ("p.json", TWICE, "2 benchmarks of this export are called 'x::a'"),
+        ("p.json", TWICE, "2 benchmarks are named 'x::a'"),
         ("p.json", {"benchmarks": [{"name": "a", "stats": {"data": [SECRET]}}]}, "line one"),
         ("sample.json", {"iters": [1.0], "times": [1.0, 2.0]}, "not one time for each count of iterations"),
         ("sample.json", {"iters": [0.0], "times": [1.0]}, "not one time for each count of iterations"),
-        ("raw.csv", RAW + "Fib,Loop,,,,abc,ns,10\n", "line 2 of 'raw.csv' is not a sample of .*: ValueError"),
-        ("raw.csv", RAW + "Fib,Loop,,,,1,fortnights,10\n", "line 2 of 'raw.csv' is not a sample of criterion"),
-        ("raw.csv", RAW + f'Fib,Loop,,,,"{SECRET}",ns,10\n', "is not a sample of criterion"),
+        (
+            "raw.csv",
+            RAW + "Fib,Loop,,,,abc,ns,10\n",
+            "'raw.csv' looks like an export of criterion, but is not: ValueError",
+        ),
+        (
+            "raw.csv",
+            RAW + "Fib,Loop,,,,1,fortnights,10\n",
+            "'raw.csv' looks like an export of criterion, but is not",
+        ),
+        ("raw.csv", RAW + f'Fib,Loop,,,,"{SECRET}",ns,10\n', "looks like an export of criterion, but is not"),
     ],
 )
 def test_what_holds_no_readings_is_refused_with_the_remedy_and_without_its_content(tmp_path, name, data, says):

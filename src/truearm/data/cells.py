@@ -8,7 +8,6 @@ import datetime
 import math
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -174,38 +173,7 @@ def as_float(cell: object) -> float | None:
 
 
 def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
-    """Return the error for a cell that is not a number, with what would read it, if that is safe."""
-    where, text = f"row {row} of column {column!r}", cell.strip() if isinstance(cell, str) else ""
-    if safe := _remedy(text):
-        msg = f"{where} is {show(cell)}, which is not a plain number; use {safe}"
-    elif isinstance(cell, _DATES) or re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
-        msg = f"{where} is a date, {show(str(cell))}; convert it to a number"
-    elif isinstance(cell, int):
-        msg = f"{where} is beyond the largest number, 1.8e308; use inf for what is beyond all numbers"
-    elif is_number(text):
-        msg = f"{where} is the text {show(cell)}; convert the column to numbers first"
-    else:
-        msg = f"{where} must be a number, but got {show(cell)}; correct it, or use unreadable='missing' to count "
-        msg += "such cells as missing"
+    """Return the error for a cell that is not a number; nothing is advised that would read another one."""
+    msg = f"row {row} of column {column!r} must be a number, but got {show(cell)}; correct it, name the marks of "
+    msg += "a file, as in decimal=',' or thousands=',', or use unreadable='missing' to count such cells as missing"
     return InvalidArgument(msg, "value")
-
-
-def is_number(text: str) -> bool:
-    """Return True if Python reads text as a finite number."""
-    with suppress(ValueError):
-        return "_" not in text and math.isfinite(float(text))
-    return False
-
-
-def _remedy(cell: str) -> str | None:
-    """Return the option that reads a number with other marks, if there is one way to read it."""
-    if re.fullmatch(r"[-+]?[0-9]{1,3},[0-9]{3}", cell):
-        whole, part = cell.split(",")
-        return f"thousands=',' if it is {whole}{part}, decimal=',' if it is {whole}.{part}"
-    for decimal, marks in ((".", "[,' _\u00a0\u202f\u2009]"), (",", "[.' _\u00a0\u202f\u2009]")):
-        point = re.escape(decimal)
-        found = re.fullmatch(rf"[-+]?[0-9]{{1,3}}(?:({marks})[0-9]{{3}})(?:\1[0-9]{{3}})*({point}[0-9]+)?", cell)
-        if found and (decimal == "." or found[2] or found[1] == "."):
-            mark = " " if found[1] in _NARROW else found[1]
-            return ("decimal=',', " if decimal == "," else "") + f"thousands={mark!r}"
-    return "decimal=','" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?", cell) else None

@@ -246,23 +246,23 @@ def _suspect(column: str, codes: Codes, rows: Rows) -> Suspect:
     return Suspect(column, rows.values[:n][filled], rows.arms[:n][filled].astype(np.intp), codes[filled])
 
 
-def check_distinct(columns: Iterable[str], wanted: Collection[str] | None = None) -> None:
-    """Raise if two columns have one name; by default any two, else those wanted."""
-    for name, times in Occurrences(columns).items():
-        if times > 1 and (wanted is None or name in wanted):
-            raise InvalidArgument(f"{times} columns are named {name!r}; give each its own name")
+def check_distinct(names: Iterable[str], kind: str = "columns", wanted: Collection[str] | None = None) -> None:
+    """Raise if two names are equal; by default any two, else those wanted."""
+    for name, times in Occurrences(names).items():
+        is_twice = times > 1 and (wanted is None or name in wanted)
+        refuse(is_twice, f"{times} {kind} are named {name!r}; give each its own name")
 
 
 def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:
-    """Raise if two columns differ only in case and one of them is wanted: DuckDB cannot tell them apart."""
+    """Raise if two columns differ at most in case and one of them is wanted: DuckDB cannot tell them apart."""
     same = defaultdict(list)
     for name in columns:
         same[name.casefold()].append(name)
     for names in same.values():
-        if len(names) > 1 and not set(names).isdisjoint(wanted):
-            twice = f"{len(names)} columns are named {names[0]!r}"
-            cased = f"columns {names[0]!r} and {names[1]!r} differ only in case, which files do not tell apart"
-            raise InvalidArgument(f"{twice if names[0] == names[1] else cased}; give each its own name")
+        check_distinct(names, wanted=wanted)
+        is_asked = len(names) > 1 and not set(names).isdisjoint(wanted)
+        cased = f"columns {names[0]!r} and {names[-1]!r} differ only in case, which files do not tell apart"
+        refuse(is_asked, f"{cased}; give each its own name")
 
 
 def check_number_of_arms(n: int, arm: str | None) -> None:

@@ -297,7 +297,7 @@ class _Reader(NamedTuple):
                 known[file].append(name)
                 inner[file] = children
         for names in known.values():
-            check_distinct(names, wanted if self.columns.arm else None)
+            check_distinct(names, wanted=wanted if self.columns.arm else None)
         _check_alike(known, wanted)
         names = list(dict.fromkeys(name for names in known.values() for name in names))
         return f"FROM read_parquet({paths}, union_by_name = {len(self.files) > 1}, {self.options})", names
@@ -328,7 +328,7 @@ class _Reader(NamedTuple):
         keys, wanted, parts = _hive_keys(self.files), self.columns.by_argument.values(), []
         _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike}, wanted)
         for (sep, above, names), group in alike:
-            check_distinct(filter(None, names), wanted if self.columns.arm else None)
+            check_distinct(filter(None, names), wanted=wanted if self.columns.arm else None)
             labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
             labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
             types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)

@@ -4,6 +4,7 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -354,7 +355,8 @@ class Relation(Table):
             values |= zip(plain, self._fetch(f"SELECT {cells} FROM {_SOURCE}").values(), strict=True)
         if texts:  # one query for each column would be slow to plan
             cells = ", ".join(map(self._text, texts))
-            found = self._fetch(select_numbers({}, f"unnest([{cells}])", _SOURCE, self.form))
+            cells = f"unnest([{cells}])" if len(texts) > 1 else cells
+            found = self._fetch(select_numbers({}, cells, _SOURCE, self.form))
             values |= zip(texts, found["value"].reshape(-1, len(texts)).T, strict=True)
             masks = zip(texts, found["bad"].reshape(-1, len(texts)).T, strict=True)
             bad = {name: mask for name, mask in masks if mask.any()}
@@ -398,14 +400,8 @@ class Relation(Table):
         if data.counter is not None:
             data.counter.keep = self
         if columns.suspects(self.names):
-            head = Relation(
-                self.native.limit(SUSPECT_ROWS),
-                self.form,
-                is_text=self._is_text,
-                is_small=True,
-                names=self.names,
-                connection=self._connection,
-            )
+            head = copy(self)
+            head.native, head._is_small = self.native.limit(SUSPECT_ROWS), True
             data = data._replace(suspects=head.load(columns._replace(order=None), reduction).suspects)
         return data._replace(notes=(*([unreadable_note(bad, value)] if bad else []), *data.notes))
 
