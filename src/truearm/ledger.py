@@ -24,7 +24,6 @@ from truearm.store import (
     LEDGER,
     Database,
     Row,
-    Transaction,
     chain,
     check_chain,
     check_head,
@@ -60,11 +59,11 @@ class Book:
         """The settings and all gates."""
         return Account(self.settings, tuple(self.gates.values()))
 
-    def read(self, reader: Database | Transaction) -> None:
+    def read(self, database: Database) -> None:
         """Add the rows that were written since."""
-        while rows := reader.rows(_NAME, self.position):
+        while rows := database.rows(_NAME, self.position):
             check_chain(rows, self.position, self.digest, self._name)
-            for row in rows:
+            for row in map(Row._make, rows):
                 try:
                     is_right = (row.worker, row.at, row.draw) == (None, 0.0, None) and self._add(row)
                 except (KeyError, TypeError, ValueError, ProtocolError):
@@ -130,10 +129,10 @@ class Ledger:
         text = to_json("settings", {"delta": self.settings.delta, "error_rate": error_rate, "expected": expected})
         first = Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
         try:
-            with self._database.write(_NAME) as transaction:
-                if transaction.last(_NAME) is None:
-                    transaction.append([first])
-            self._book = Book(self._database.row(_NAME, 0), str(path))
+            with self._database.write(_NAME):
+                if self._database.last(_NAME) is None:
+                    self._database.append(_NAME, [first])
+            self._book = Book(self._database.first(_NAME), str(path))
             if self._book.settings != self.settings:
                 msg = f"{path} is a ledger with {self._book.settings}; use the same settings, or another file"
                 raise InvalidArgument(msg, "path")
@@ -171,11 +170,11 @@ class Ledger:
     def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> LedgerGate:
         """Open a gate: number it and spend its level, in one transaction."""
         check_text("name", name)
-        with self._turn, self._database.write(_NAME) as transaction:
-            self._book.read(transaction)
+        with self._turn, self._database.write(_NAME):
+            self._book.read(self._database)
             gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
             notes = to_json("details", {"base": base, **gate.details})
-            self._append(transaction, [_OPENED, gate.number, name, None, repr(gate.level), notes])
+            self._append([_OPENED, gate.number, name, None, repr(gate.level), notes])
         return gate
 
     def record(self, gate: LedgerGate, result: Result) -> LedgerGate:
@@ -193,19 +192,19 @@ class Ledger:
             "readings": result.certificate.digest,
             "closed": _now(),
         }
-        with self._turn, self._database.write(_NAME) as transaction:
-            self._book.read(transaction)
+        with self._turn, self._database.write(_NAME):
+            self._book.read(self._database)
             if self._book.gates[gate.number].verdict != "open":
                 raise ProtocolError(f"gate {gate.number} ({gate.name!r}) is closed already; open a new one")
             text = [_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)]
-            self._append(transaction, text)
+            self._append(text)
         details = {**gate.details, **notes}
         return replace(gate, verdict=verdict, log_evidence=evidence, details=details, result=result)
 
-    def _append(self, transaction: Transaction, text: list[Any]) -> None:
+    def _append(self, text: list[Any]) -> None:
         # the time is in the notes, where the chain covers it
         rows = [row._replace(at=0.0) for row in chain([text], self._book.position, self._book.digest)]
-        transaction.append(rows)
+        self._database.append(_NAME, rows)
 
     def accept(
         self,
@@ -319,7 +318,7 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     with closing(Database(path, LEDGER)) as database:
         if not database.exists():
             raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
-        book = Book(database.row(_NAME, 0), str(path), check_head(head))
+        book = Book(database.first(_NAME), str(path), check_head(head))
         book.read(database)
     if not book.is_noted:
         raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")

@@ -8,7 +8,6 @@ disk when it returns.
 import json
 import os
 import re
-import shutil
 import sqlite3
 import threading
 import time
@@ -50,8 +49,9 @@ _TABLES = (
     "CREATE INDEX truearm_begun ON truearm_event (at, study) WHERE position = 0",
     "CREATE TABLE truearm_token (id TEXT PRIMARY KEY, digest {bytes} NOT NULL, role TEXT NOT NULL, study TEXT, "
     "at DOUBLE PRECISION NOT NULL)",
+    "CREATE TABLE truearm_stamp (stamp TEXT NOT NULL)",  # one row, see `_check_replaced`
+    "INSERT INTO truearm_stamp VALUES ('')",
 )
-_STAMP = "CREATE TABLE IF NOT EXISTS truearm_stamp (stamp TEXT NOT NULL)"  # one row, see `_check_replaced`
 _ONLY_GROWS = {
     "sqlite": tuple(
         f"CREATE TRIGGER truearm_no_{what} BEFORE {what.upper()} ON truearm_event "
@@ -170,34 +170,11 @@ def check_text(name: str, text: str) -> str:
     raise InvalidArgument(msg, name, text)
 
 
-class _Reader:
-    """What a database and a transaction read."""
+class Database:
+    """The logs in a SQLite file or in a PostgreSQL database, for all threads of a process.
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement and return its rows."""
-        raise NotImplementedError
-
-    def tuples(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[tuple[Any, ...]]:
-        """Return the rows of a study after a position, without names: to add those takes as long as to read."""
-        return self.execute(_AFTER, (study, after, limit))
-
-    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Row]:
-        """Return the rows of a study after a position."""
-        return list(map(Row._make, self.tuples(study, after, limit)))
-
-    def row(self, study: str, position: int) -> Row | None:
-        """Return the row at a position; row 0 has the definition in its notes."""
-        return next((row for row in self.rows(study, position - 1, 1) if row.position == position), None)
-
-    def last(self, study: str) -> Row | None:
-        """Return the last row of a study."""
-        return next(map(Row._make, self.execute(_LAST, (study,))), None)
-
-
-class Database(_Reader):
-    """The studies of a SQLite file or of a PostgreSQL database, for all threads of a process.
-
-    `application` is what the file is for; `timeout` are the seconds to wait for other writers and for a statement.
+    Inside `with write(study)`, what the same thread reads and appends belongs to that transaction.
+    `application` is what a file is for; `timeout` are the seconds to wait for other writers and for a statement.
     """
 
     def __init__(self, url: str | Path, application: int = SERVED, timeout: float = 20.0) -> None:
@@ -205,14 +182,13 @@ class Database(_Reader):
         self.is_file = self._server is None
         # SQLite names its other files after the path it was opened with
         self.path, self._application, self._timeout = Path(url).resolve(), application, timeout
-        self.name = (
-            str(url) if self._server is None else f"postgresql://{self._server['host']}/{self._server['dbname']}"
-        )
+        self.name = str(url) if self._server is None else "postgresql://{host}/{dbname}".format(**self._server)
         self._turn = threading.Lock()  # writers of a file wait here instead of polling SQLite's lock
         self._idle: list[Any] = []
-        self._stat: tuple[int, ...] | None = None  # of the file when its stamp was last compared
-        self._pages_since_checkpoint = 0
-        self.replaced = False
+        self._writing = threading.local()  # the connection of this thread's transaction
+        self._stat: tuple[int, ...] | None = None  # of the file as it was opened, or after the last checkpoint
+        self._pages = 0  # of the write-ahead log since then, roughly
+        self._is_replaced = False
         if application == SERVED:
             self.prepare()
         else:
@@ -229,7 +205,7 @@ class Database(_Reader):
         if path.name == ":memory:" or not path.parent.is_dir() or (path.exists() and not path.is_file()):
             raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
         if not path.exists():
-            return False
+            return self._stat is not None  # a statement then reports that the file is gone
         if (links := path.stat().st_nlink) > 1:  # SQLite keeps what was last written next to one of the names
             msg = f"{path} is one of {links} names of the same file (hard links); keep one name, or copy the file"
             raise InvalidArgument(msg)
@@ -243,47 +219,67 @@ class Database(_Reader):
             (self._prepare_file if self.is_file else self._prepare_server)(connection)
 
     @contextmanager
-    def write(self, study: str) -> "Iterator[Transaction]":
+    def write(self, study: str) -> Iterator[None]:
         """Lock a study while its log is read and continued; on any error nothing is written."""
         if self.is_file and not self._turn.acquire(timeout=self._timeout):
-            msg = f"the database {self.name} is locked by another program; send the request again later"
-            raise StoreError(msg)
+            raise StoreError(
+                f"the database {self.name} is locked by another program; send the request again later"
+            )
         try:
             with self._connection() as connection:
                 if self.is_file and self._stat is None:
                     self._prepare_file(connection)
+                self._writing.connection = connection
                 connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
-                transaction = Transaction(self, connection, study)
                 if not self.is_file:
-                    lock_row = "SELECT 1 FROM truearm_event WHERE study = %s AND position = 0 FOR UPDATE"
-                    connection.execute(lock_row, (study,))
-                yield transaction
+                    self.execute(
+                        "SELECT 1 FROM truearm_event WHERE study = %s AND position = 0 FOR UPDATE", (study,)
+                    )
+                yield
                 connection.execute("COMMIT")
-                self._pages_since_checkpoint += 4 + transaction.appended // 16  # roughly
-                if self.is_file and self._pages_since_checkpoint >= _CHECKPOINT_PAGES:
+                if self.is_file and self._pages >= _CHECKPOINT_PAGES:
                     self._checkpoint(connection)
         finally:
+            self._writing.connection = None
             if self.is_file:
                 self._turn.release()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement on its own and return its rows."""
+        """Run a statement and return its rows, for one that changes rows their number."""
         with self._connection() as connection:
-            return list(connection.execute(self.sql(statement), values).fetchall())
+            cursor = connection.execute(statement.replace("%s", "?") if self.is_file else statement, values)
+            return [(cursor.rowcount,)] if cursor.description is None else list(cursor.fetchall())
+
+    def append(self, study: str, rows: Sequence[Row]) -> None:
+        """Write rows in a transaction; others see them when it ends."""
+        with self._connection() as connection:
+            statement = _INSERT.replace("%s", "?") if self.is_file else _INSERT
+            connection.cursor().executemany(statement, [(study, *row) for row in rows])
+        self._pages += 4 + len(rows) // 16
+
+    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Any]:
+        """Return the rows of a study after a position, as plain tuples: naming the columns takes as long again."""
+        return self.execute(_AFTER, (study, after, limit))
+
+    def first(self, study: str) -> Row | None:
+        """Return row 0 of a study, which has the definition in its notes."""
+        return next((Row(*row) for row in self.rows(study, -1, 1) if row[0] == 0), None)
+
+    def last(self, study: str) -> Row | None:
+        """Return the last row of a study."""
+        return next((Row(*row) for row in self.execute(_LAST, (study,))), None)
 
     def check_writes(self) -> None:
         """Commit a write that changes nothing, or raise."""
-        with self.write("") as transaction:
-            transaction.execute("UPDATE truearm_stamp SET stamp = stamp")
-
-    def sql(self, statement: str) -> str:
-        """Return a statement with the placeholders of the driver."""
-        return statement.replace("%s", "?") if self.is_file else statement
+        with self.write(""):
+            self.execute("UPDATE truearm_stamp SET stamp = stamp")
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         """Borrow a connection; roll back and translate errors of the driver."""
-        connection = None
+        if (connection := getattr(self._writing, "connection", None)) is not None:
+            yield connection
+            return
         try:
             try:
                 connection = self._idle.pop()
@@ -306,7 +302,6 @@ class Database(_Reader):
             raise self._translate(error) from error
 
     def _translate(self, error: BaseException) -> TruearmError:
-        code = getattr(error, "sqlite_errorname", "") or ""
         if isinstance(error, sqlite3.IntegrityError) or type(error).__name__ == "UniqueViolation":
             msg = "a ticket is issued once and told once, but another process wrote one of these; send them again"
             return StoreError(msg)
@@ -315,19 +310,13 @@ class Database(_Reader):
             return VerificationError(f"{self.name}: the log has text that is not UTF-8; {_RESTORE}")
         if password := (self._server or {}).get("password"):
             line = line.replace(password, "...")
-        remedy = "send the request again when it is back"
-        if code == "SQLITE_FULL" or "No space left" in line:
-            remedy = "free space on its disk and send the request again"
-        elif code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-            remedy = "allow the user that runs this to write to it and to its directory"
+        remedy = "check its disk and permissions, and send the request again when it is back"
         return StoreError(f"the database {self.name} failed: {line}; {remedy}")
 
     def _open_file(self) -> sqlite3.Connection:
-        if self._stat is not None and not self.path.exists():  # or SQLite would create an empty one
-            raise self._no_file_error()
-        connection = sqlite3.connect(
-            self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
-        )
+        mode = "rwc" if self._stat is None else "rw"  # a file that is gone is not created again
+        place, wait = f"{self.path.as_uri()}?mode={mode}", self._timeout
+        connection = sqlite3.connect(place, wait, isolation_level=None, check_same_thread=False, uri=True)
         try:
             self._check_application(connection)
         except BaseException:
@@ -340,22 +329,21 @@ class Database(_Reader):
     def _check_application(self, connection: sqlite3.Connection) -> None:
         """Raise if the file is not one of ours and of this kind, or of another version."""
         try:
-            known, version, count = (
+            known, version, pages = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("application_id", "user_version", "page_count")
             )
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorname != "SQLITE_NOTADB":
                 raise
-            known, version, count = 0, 0, 1
-        if not (known or version or count or self.path.stat().st_size):
+            known, version, pages = 0, 0, 1
+        if not (known or version or pages or self.path.stat().st_size):
             return  # a new file
-        if (self._application, known) == (RACE, SERVED):
-            msg = f"{self.path} holds the studies of a server; `truearm serve --database {self.path}` opens it"
-            raise InvalidArgument(msg)
         if known != self._application:
             what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}
             msg = f"{self.path} is not {what[self._application]}, and was left as it is; choose another file"
+            if (self._application, known) == (RACE, SERVED):
+                msg = f"{self.path} holds the studies of a server; `truearm serve --database {self.path}` opens it"
             raise InvalidArgument(msg)
         _check_version(str(self.path), version, VERSIONS[known])
 
@@ -367,7 +355,6 @@ class Database(_Reader):
                 connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
             connection.execute(f"PRAGMA application_id = {self._application}")
             connection.execute(f"PRAGMA user_version = {VERSIONS[self._application]}")
-        connection.execute(_STAMP)
         connection.execute("COMMIT")
         while time.monotonic() < deadline:  # this statement does not wait for other connections
             with suppress(sqlite3.OperationalError):
@@ -380,51 +367,37 @@ class Database(_Reader):
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Copy the write-ahead log into the file; what was committed stays committed if that fails."""
-        self._pages_since_checkpoint = 0
+        self._pages = 0
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._stamp(connection)
-        self._stat = _stat(self.path)
 
     def _stamp(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
+        """Store time and size of the file, which only `_checkpoint` changes."""
         self._stat = _stat(self.path)
-        connection.execute("DELETE FROM truearm_stamp")
-        connection.execute("INSERT INTO truearm_stamp VALUES (?)", (str(self._stat),))
-        connection.execute("COMMIT")
+        connection.execute("UPDATE truearm_stamp SET stamp = ?", (str(self._stat),))
 
     def _check_replaced(self, connection: sqlite3.Connection) -> None:
-        """Raise if the file is not the one that was opened: SQLite would mix its write-ahead log with another one.
-
-        Only `_checkpoint` writes to the file itself, and then stores its time and size in the database.
-        """
+        """Raise if the file is not the one that was opened: SQLite would mix its write-ahead log with another."""
         deadline = time.monotonic() + _STAMP_TIMEOUT_S
-        while self._stat is not None and (self.replaced or (stat := _stat(self.path)) != self._stat):
-            if self.replaced or (stat is not None and stat[:2] != self._stat[:2]) or time.monotonic() > deadline:
-                self._give_up()
+        while self._stat is not None and (stat := _stat(self.path)) != self._stat and not self._is_replaced:
             if stat is None:
-                raise self._no_file_error()
-            if connection.execute("SELECT stamp FROM truearm_stamp").fetchone() == (str(stat),):
-                self._stat = stat  # another process or thread made a checkpoint
-                return
+                msg = f"the database {self.name} is gone; put the file back, nothing was written since"
+                raise StoreError(msg)
+            if stat[:2] != self._stat[:2] or time.monotonic() > deadline:
+                self._is_replaced = True
+                with suppress(OSError):  # or SQLite copies it into the new file at the end
+                    os.truncate(f"{self.path}-wal", 0)
+                break
+            with suppress(sqlite3.Error):
+                if connection.execute("SELECT stamp FROM truearm_stamp").fetchone() == (str(stat),):
+                    self._stat = stat  # another process or thread made a checkpoint
+                    break
             time.sleep(0.02)  # it is about to store the stamp
-
-    def _give_up(self) -> None:
-        """Never write again, and keep SQLite from copying the old write-ahead log into the new file at the end."""
-        if not self.replaced:
-            self.replaced = True
-            ahead = f"{self.path}-wal"
-            with suppress(OSError):
-                shutil.copyfile(ahead, f"{ahead}.replaced")
-                os.truncate(ahead, 0)
-        msg = (
-            f"the file {self.path} was replaced while it was in use, and nothing more is written to it; stop the "
-            f"server, remove {self.path.name}-wal and {self.path.name}-shm, restore the backup again, and start it"
-        )
-        raise StoreError(msg)
-
-    def _no_file_error(self) -> StoreError:
-        return StoreError(f"the database {self.name} is gone; put the file back, nothing was written since")
+        if self._is_replaced:
+            files = f"{self.path.name}-wal and {self.path.name}-shm"
+            msg = f"the file {self.path} was replaced while it was in use, and nothing more is written to it; "
+            raise StoreError(f"{msg}stop the server, remove {files}, restore the backup again, and start it")
 
     def _open_server(self) -> Any:  # noqa: ANN401 - psycopg is optional
         import psycopg
@@ -441,29 +414,9 @@ class Database(_Reader):
             for statement in (*_TABLES, *_ONLY_GROWS["postgresql"]):
                 connection.execute(statement.format(bytes="BYTEA", rowless=""))
             connection.execute(f"COMMENT ON TABLE truearm_event IS '{VERSIONS[SERVED]}'")
-        connection.execute(_STAMP)
-        connection.execute("INSERT INTO truearm_stamp SELECT '' WHERE NOT EXISTS (SELECT 1 FROM truearm_stamp)")
         version = connection.execute("SELECT obj_description('truearm_event'::regclass)").fetchone()[0]
         _check_version(self.name, int(version or 0), VERSIONS[SERVED])
         connection.execute("COMMIT")
-
-
-class Transaction(_Reader):
-    """A locked study: read what others wrote, then append."""
-
-    def __init__(self, database: Database, connection: Any, study: str) -> None:  # noqa: ANN401
-        self._database, self._connection, self._study, self.appended = database, connection, study, 0
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement and return its rows, for one that changes rows their number."""
-        cursor = self._connection.execute(self._database.sql(statement), values)
-        return [(cursor.rowcount,)] if cursor.description is None else list(cursor.fetchall())
-
-    def append(self, rows: Sequence[Row]) -> None:
-        """Write rows; others see them when the transaction ends."""
-        cursor = self._connection.cursor()
-        cursor.executemany(self._database.sql(_INSERT), [(self._study, *row) for row in rows])
-        self.appended += len(rows)
 
 
 class Store:
@@ -471,7 +424,7 @@ class Store:
 
     def __init__(self, path: str | Path, timeout: float = 60.0) -> None:
         self._database = Database(path, RACE, check_positive("timeout", timeout))
-        self.path, self._created = self._database.path, False
+        self.path, self.close = self._database.path, self._database.close
 
     def __enter__(self) -> "Store":
         return self
@@ -479,31 +432,21 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
     @property
     def created(self) -> bool:
         """Whether the file holds a study."""
-        self._created = self._created or (self._database.exists() and self._database.row(_NAME, 0) is not None)
-        return self._created
+        return self._database.exists() and self._database.last(_NAME) is not None
 
     @property
     def definition(self) -> dict[str, Any]:
         """The definition that `create` stored."""
         row = self._row(0)
-        [(count, last)] = self._database.execute("SELECT count(*), max(position) FROM truearm_event")
-        if count != last + 1:
-            msg = f"{self.path}: the log was changed: it has rows outside of the chain; {_RESTORE}"
-            raise VerificationError(msg)
         text = str(row.notes)  # a damaged file may return bytes
-        definition = parse_json(text)
-        is_whole = row[1:6] == (DEFINITION, None, None, None, None) and first_digest(text) == row.digest
-        if not is_whole or not isinstance(definition, dict):
-            msg = f"{self.path}: the definition of the study was changed after it was written; {_RESTORE}"
-            raise VerificationError(msg)
-        return definition
+        [(count, last)] = self._database.execute("SELECT count(*), max(position) FROM truearm_event")
+        is_whole = count == last + 1 and row[1:6] == (DEFINITION, None, None, None, None)
+        if not is_whole or row.digest != first_digest(text) or not isinstance(found := parse_json(text), dict):
+            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
+        return found
 
     @property
     def head(self) -> str:
@@ -519,17 +462,18 @@ class Store:
         """Return row 0 or the last row (-1)."""
         if not self.created:
             raise ProtocolError(f"{self.path} holds no study yet; call create(definition) first")
-        row = self._database.row(_NAME, 0) if position == 0 else self._database.last(_NAME)
-        assert row is not None
+        row = self._database.first(_NAME) if position == 0 else self._database.last(_NAME)
+        if row is None:
+            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
         return row
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Create the log, or find the same study in the file."""
         text = to_json("definition", definition)
         self._database.prepare()
-        with self._database.write(_NAME) as transaction:
-            if transaction.last(_NAME) is None:
-                transaction.append([first_row(text)])
+        with self._database.write(_NAME):
+            if self._database.last(_NAME) is None:
+                self._database.append(_NAME, [first_row(text)])
         if self.definition != json.loads(text):
             msg = f"{self.path} already holds another study; continue that one, or choose another file"
             raise ProtocolError(msg)
@@ -542,13 +486,13 @@ class Store:
         if isinstance(events, Event):  # a tuple itself: an empty one would be lost
             msg = f"append takes a list of events, but got {events!r:.80}; write [event]"
             raise InvalidArgument(msg, "events", events)
-        self._row(0)
         texts = [to_text(event) for event in events]
-        with self._database.write(_NAME) as transaction:
-            last = transaction.last(_NAME)
-            if last is None or after not in (None, last.position):
+        self._row(-1)
+        with self._database.write(_NAME):
+            last = self._row(-1)
+            if after not in (None, last.position):
                 raise ProtocolError(f"another process has written to {self.path}; start again with what it holds")
-            transaction.append(chain(texts, last.position, last.digest))
+            self._database.append(_NAME, chain(texts, last.position, last.digest))
         return last.position + len(texts)
 
     def events(self) -> Iterator[Event]:
@@ -558,12 +502,12 @@ class Store:
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
         before = self._row(0)
-        while rows := self._database.tuples(_NAME, before.position, CHUNK_ROWS):
+        while rows := self._database.rows(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
             if heads is not None:
                 heads.update(row[7].hex() for row in rows)
             yield from from_text(rows)
-            before = Row._make(rows[-1])
+            before = Row(*rows[-1])
 
     def check_file_content(self) -> None:
         """Raise if pages are damaged, or if the table is not the one that was created."""
@@ -620,27 +564,21 @@ def lock(path: str | Path) -> Iterator[None]:
     place = Path(f"{Path(path).resolve()}-lock")
     if not place.parent.is_dir():
         raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
-    held = FileLock(place, timeout=0)
     try:
-        held.acquire()
+        with FileLock(place, timeout=0):
+            try:
+                yield
+            finally:
+                place.unlink(missing_ok=True)
     except Timeout:
-        msg = (
-            f"another process uses {path} (or a thread of this one); wait for it, stop it, or choose another file"
-        )
-        raise ProtocolError(msg) from None
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            place.unlink()
-        held.release()
+        msg = f"another process uses {path} (or a thread of this one)"
+        raise ProtocolError(f"{msg}; wait for it, stop it, or choose another file") from None
 
 
 def _check_version(name: str, version: int, known: int) -> None:
     if version != known:
-        newer, earlier = ("a newer", "install that one"), ("an earlier", "start a new one in another file")
-        who, remedy = newer if version > known else earlier
-        raise InvalidArgument(f"{name} was written by {who} truearm (version {version}); {remedy}")
+        by = f"{'a newer' if version > known else 'an earlier'} truearm (version {version})"
+        raise InvalidArgument(f"{name} was written by {by}; install that one, or start a new one in another file")
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:

@@ -57,8 +57,9 @@ def test_readings_travel_as_they_are(server):
 
 def test_what_cannot_be_is_said(server):
     for given, says in (
-        ({"url": "localhost:8000"}, r"url must be such as.*; did you mean http://localhost:8000\?"),
-        ({"url": "file:///x"}, r"but got 'file:///x'$"),
+        ({"url": "localhost:8000"}, r"url must be such as.* but got 'localhost:8000'; write http:// or https://"),
+        ({"url": "file:///x"}, r"but got 'file:///x'; write"),
+        ({"url": "http://[x"}, "url must be such as"),
         ({"url": 5}, "url must be such as"),
         ({"goal": "min"}, "goal define a new study"),
         ({"arms": "AB"}, "arms must be a list of names"),
@@ -238,7 +239,7 @@ OPTIONS = [
     {"at_most": np.int64(200)},
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
-    {"policy": ta.policies.by_name("toptwo"), "goal": "min"},
+    {"policy": "toptwo", "goal": "min"},
     {"rounds": np.bool_(True)},
     {"rounds": True, "contamination": "blind"},
     {"rounds": True, "contamination": 0.05},
@@ -296,19 +297,17 @@ def test_what_is_no_ticket_was_never_handed_out(server, pull):
                 work()
 
 
-def test_more_than_a_batch_goes_in_several(server):
+def test_more_readings_than_a_batch_go_in_several(server):
     with Client(server.url, "batches", ["A", "B"], delta=1e-9) as study:
         pulls = study.ask(2300)
-        assert [pull.ticket for pull in pulls] == list(range(2300))
+        assert [pull.ticket for pull in pulls] == list(range(1000))
         assert study.ask(2300) == pulls
+        with Client(server.url, "batches", worker="other") as other:
+            pulls += other.ask(5)
         study.tell_many([(pull, 1.0) for pull in pulls[:1001]])
         with pytest.raises(ta.ProtocolError, match=r"ticket 0 .*\n.*ticket 1000 "):
             study.tell_many([(pull, 2.0 if pull.ticket in (0, 1000) else 1.0) for pull in pulls])
         assert study.state["out"] == []
-    with Client(server.url, "whole", ["A", "B", "C"], rounds=True, delta=1e-9) as study:
-        assert [pull.ticket for pull in study.ask(1500)] == list(range(1500))
-    with Client(server.url, "spent", ["A", "B"], max_pulls=1200) as study:
-        assert len(study.ask(5000)) == 1200
 
 
 def test_served_rounds_are_blind_by_the_users_word(server):
@@ -345,12 +344,12 @@ def test_workers_join_by_the_line_that_began_the_study(tmp_path):
         for token in (owner, worker, viewer, anybody):
             assert Client(server.url, "taste", arms, token=token, **options).state["title"] == "Tea"
         assert Client(server.url, "taste", arms, token=worker, **options).ask()[0].arm == "a"
-        with pytest.raises(ServiceError, match=r"goal is 'min' there and 'max' here") as caught:
+        with pytest.raises(ServiceError, match=r"another definition: it differs in goal; remove") as caught:
             Client(server.url, "taste", arms, token=worker, **{**options, "goal": "max"})
         assert caught.value.status == 409
-        with pytest.raises(ServiceError, match=r"arms is .* remove arms and options to join it"):
+        with pytest.raises(ServiceError, match=r"differs in arms; remove arms and options to join it"):
             Client(server.url, "taste", ["a", "c"], token=worker, **options)
-        with pytest.raises(ServiceError, match=r"lease is 60.0 there and 3600.0 here"):
+        with pytest.raises(ServiceError, match=r"differs in lease; "):
             Client(server.url, "taste", arms, token=worker, **{**options, "lease": 3600})
         with pytest.raises(ServiceError, match="the token is for worker of study 'other'"):
             Client(server.url, "taste", arms, token=stranger, **options)

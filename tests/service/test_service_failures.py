@@ -1,7 +1,6 @@
 """When the world fails: a full disk, a database that goes away, slow and greedy clients, a shutdown."""
 
 import asyncio
-import json
 import os
 import random
 import resource
@@ -21,7 +20,7 @@ import psycopg
 import pytest
 
 from truearm.service.access import Limits, Settings, create_token, parse_proxies
-from truearm.service.app import Gate, Service, create_app
+from truearm.service.app import Service, create_app
 from truearm.service.client import Client, ServiceError
 from truearm.service.models import NewStudy, NotFound, PullReading
 from truearm.store import Database, StoreError
@@ -197,7 +196,7 @@ def test_whoever_has_a_ticket_may_tell_it_and_the_first_reading_counts(tmp_path,
         clock[0] += 61  # ann comes back when her lease has run out
         assert [pull.ticket for pull in host.ask("handed", "ann", 1).pulls] == [3]
         assert said(host, 2, 4.0, "ann") == ("told", "")
-        by = {row.ticket: row.worker for row in host.database.rows("handed", 0) if row.kind == "told"}
+        by = {row[2]: row[8] for row in host.database.rows("handed", 0) if row[1] == "told"}
         assert by == {0: "bob", 1: "bob", 2: "ann"}  # the log says who told it
         assert host.release("handed", [3], "ann").outcomes[0].outcome == "released"
         assert said(host, 3, 1.0, "ann")[0] == "refused"
@@ -235,7 +234,7 @@ def test_a_disk_that_cannot_be_written_to_is_said_at_once():
     os.waitpid(process, 0)
     shutil.rmtree(folder)
     assert said.startswith("StoreError: the database")
-    assert said.endswith("; allow the user that runs this to write to it and to its directory")
+    assert "check its disk and permissions" in said
 
 
 def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
@@ -311,31 +310,6 @@ def test_a_server_ends_in_good_order(tmp_path):
     assert not [line for line in server.log if line["level"] == "error"]  # such as that it had to cut somebody off
     assert code == 0
     assert not list(tmp_path.glob("s.db-*"))
-
-
-def test_a_request_that_outlasts_the_end_is_told_to_come_again(tmp_path):
-    sent, service = [], Service(Settings(database=str(tmp_path / "s.db")))
-
-    async def cut_off():
-        started = asyncio.Event()
-
-        async def endless(*_):
-            started.set()
-            await asyncio.sleep(3600)
-
-        async def send(message):
-            sent.append(message)
-
-        scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": []}
-        request = asyncio.create_task(Gate(endless, service)(scope, None, send))
-        await started.wait()
-        request.cancel()
-        await request
-
-    with closing(service.database):
-        asyncio.run(cut_off())
-    assert sent[0]["status"] == 503
-    assert "send the request again" in json.loads(sent[1]["body"])["detail"]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ A token is printed once, when it is created, and stored as a digest; its secret 
 digest is enough.
 """
 
+import asyncio
 import hmac
 import re
 import secrets
@@ -67,21 +68,17 @@ def client_network(address: str) -> str:
 
 
 def parse_proxies(proxy: str) -> str:
-    """Return all forms in which the addresses of proxies may arrive."""
-    found: list[str] = []
-    for text in map(str.strip, proxy.split(",")):
-        try:
-            known = ip_network(text)
-        except ValueError as error:
-            msg = (
-                "proxy must be an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several with commas, "
-                f"but got {text!r:.80} ({error})"
-            )
-            raise InvalidArgument(msg) from None
-        found.append(str(known))
-        if isinstance(known, IPv4Network):  # as a server that listens on :: sees it
-            found.append(f"::ffff:{known.network_address}/{96 + known.prefixlen}")
-    return ",".join(found)
+    """Return the addresses of proxies, in IPv4 also as a server that listens on :: sees them."""
+    try:
+        known = [ip_network(text.strip()) for text in proxy.split(",")]
+    except ValueError as error:
+        remedy = "use an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several with commas"
+        msg = f"proxy must be an address or a network, but got {proxy!r:.80} ({error}); {remedy}"
+        raise InvalidArgument(msg) from None
+    mapped = [
+        f"::ffff:{one.network_address}/{96 + one.prefixlen}" for one in known if isinstance(one, IPv4Network)
+    ]
+    return ",".join([*map(str, known), *mapped])
 
 
 def check_host(host: str, *, tokens: int) -> None:
@@ -90,11 +87,8 @@ def check_host(host: str, *, tokens: int) -> None:
         msg = "host must be an address or a name, but got ''; remove it to serve this machine only"
         raise InvalidArgument(msg)
     if not tokens and not is_loopback(host):
-        msg = (
-            f"host {host!r} can be reached from other machines, and this database has no token; create one first "
-            "with --new-token admin, or serve 127.0.0.1"
-        )
-        raise InvalidArgument(msg)
+        reach = f"host {host!r} can be reached from other machines, and this database has no token"
+        raise InvalidArgument(f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
 
 
 class Grant(NamedTuple):
@@ -112,25 +106,22 @@ class Grant(NamedTuple):
 def create_token(database: Database, role: str, study: str | None = None) -> str:
     """Create a token and return it; it cannot be read again."""
     if role not in ROLES:
-        msg = (
-            f"role must be one of {', '.join(ROLES)}, but got {role!r}; "
-            "a machine that measures is a worker, and an admin creates studies"
-        )
+        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
         raise InvalidArgument(msg)
     if study is not None and not re.fullmatch(ID, study):
         msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
         raise InvalidArgument(msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
-    with database.write("") as transaction:
-        transaction.execute(statement, (name, _digest(secret), role, study, time.time()))
+    with database.write(""):
+        database.execute(statement, (name, _digest(secret), role, study, time.time()))
     return f"ta_{name}_{secret}"
 
 
 def remove_token(database: Database, name: str) -> bool:
     """Delete a token; return False if there was none."""
-    with database.write("") as transaction:
-        return transaction.execute("DELETE FROM truearm_token WHERE id = %s", (name,)) == [(1,)]
+    with database.write(""):
+        return database.execute("DELETE FROM truearm_token WHERE id = %s", (name,)) == [(1,)]
 
 
 def list_tokens(database: Database) -> list[tuple[str, bytes, str, str | None]]:
@@ -156,10 +147,10 @@ class Tokens:
     def __len__(self) -> int:
         return len(self._known)
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether they were read recently."""
-        return time.monotonic() - self._read_at <= _MAX_AGE_S
+    async def refresh(self) -> None:
+        """Read them again if they are old."""
+        if time.monotonic() - self._read_at > _MAX_AGE_S:
+            await asyncio.to_thread(self.read)
 
     def read(self) -> None:
         """Read them from the database."""

@@ -5,9 +5,7 @@ import csv
 import io
 import math
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +18,7 @@ from truearm.report.numbers import count, name_of, names
 from truearm.report.pages import parts
 from truearm.report.words import PLAIN
 from truearm.service import models
-from truearm.service.studies import GIVEN, HostedStudy, Studies
+from truearm.service.studies import HostedStudy
 from truearm.store import Database, Row, StoreError
 
 _MAX_NAMED = 3  # arms
@@ -30,10 +28,15 @@ _STREAM_ROWS = 500
 _POLL_S = 0.5  # between looks at what other processes wrote
 _KEEP_ALIVE_S = 15.0
 _READINGS = (  # in order of issue; the first condition is that of an index
-    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
-    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
-    "AND issued.kind IN ('issued', 'counted') WHERE told.study = %s AND told.kind IN ('told', 'released') "
+    "SELECT told.ticket, told.ticket, told.arm, issued.draw, told.value, told.worker, told.at "
+    "FROM truearm_event told JOIN truearm_event issued ON issued.study = told.study "
+    "AND issued.ticket = told.ticket AND issued.kind IN ('issued', 'counted') "
+    "WHERE told.study = %s AND told.kind IN ('told', 'released') "
     "AND told.kind = 'told' AND told.ticket > %s AND told.position <= %s ORDER BY told.ticket LIMIT %s"
+)
+_GIVEN = (
+    "SELECT position, ticket, arm, draw, value, worker, at FROM truearm_event WHERE study = %s AND position > %s "
+    "AND position <= %s AND kind = 'given' ORDER BY position LIMIT %s"
 )
 Reading = tuple[int | None, str | None, int | None, float, str | None, float]
 """The columns of `_TABLE`."""
@@ -151,22 +154,10 @@ def readings(database: Database, study: str, upto: int, *, passive: bool) -> Ite
 
     In order of arrival the quick ones would come first, and no order of readings may depend on their values.
     """
-    for part in _passive(database, study, upto) if passive else _active(database, study, upto):
-        yield [(ticket, arm, draw, float(value or "nan"), *rest) for ticket, arm, draw, value, *rest in part]
-
-
-def _active(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
-    ticket = -1
-    while rows := database.execute(_READINGS, (study, ticket, upto, _PART_ROWS)):
-        yield rows
-        ticket = rows[-1][0]
-
-
-def _passive(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
-    position = 0
-    while rows := [row for row in database.rows(study, position, _PART_ROWS) if row.position <= upto]:
-        yield [(*row[2:6], row.worker, row.at) for row in rows if row.kind == GIVEN]
-        position = rows[-1].position
+    statement, last = (_GIVEN, 0) if passive else (_READINGS, -1)
+    while rows := database.execute(statement, (study, last, upto, _PART_ROWS)):
+        yield [(ticket, arm, draw, float(value or "nan"), *rest) for _, ticket, arm, draw, value, *rest in rows]
+        last = rows[-1][0]
 
 
 def as_csv(found: Iterable[list[Reading]]) -> Iterator[bytes]:
@@ -195,61 +186,30 @@ def as_parquet(found: Iterable[list[Reading]]) -> Iterator[bytes]:
     yield file.getvalue().to_pybytes()
 
 
-class Followers:
-    """The clients of this process that wait for events, by study."""
-
-    def __init__(self, studies: Studies) -> None:
-        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.is_ending: Callable[[], bool] = lambda: False
-        studies.listeners.append(self._notify)
-
-    @property
-    def count(self) -> int:
-        """The number of clients."""
-        return sum(map(len, self._waiting.values()))
-
-    def _notify(self, name: str) -> None:  # called in any thread
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake, name)
-
-    def _wake(self, name: str) -> None:
-        for event in self._waiting.get(name, ()):
-            event.set()
-
-    async def follow(
-        self, name: str, position: int, read: Callable[[str, int, int], Awaitable[list[Row]]]
-    ) -> AsyncIterator[bytes]:
-        """Iterate over the events after a position, without end; `read` returns rows, or refuses."""
-        self._loop = asyncio.get_running_loop()
-        changed = asyncio.Event()
-        self._waiting[name].add(changed)
-        sent_at, digest = time.monotonic(), None  # digest: of the row at the position, once it is known
-        try:
-            yield b"retry: 1000\n\n"
-            while not self.is_ending():
-                changed.clear()
-                found = await read(name, position - 1, _STREAM_ROWS + 1)
-                is_known = found and found[0].position == position and digest in (None, found[0].digest)
-                if not is_known and (position or digest):
-                    position, digest = 0, None  # the log was replaced, as by a backup
-                    continue
-                rows, digest = found[1:], found[-1].digest if found else None
-                if rows:
-                    position, sent_at = rows[-1].position, time.monotonic()
-                    yield b"".join(map(_message, rows))
-                elif time.monotonic() - sent_at >= _KEEP_ALIVE_S:
-                    sent_at = time.monotonic()
-                    yield b": keep-alive\n\n"
-                if len(rows) < _STREAM_ROWS:
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(changed.wait(), _POLL_S)
-        except (StoreError, models.Refused) as error:
-            yield b"event: problem\ndata: " + msgspec.json.encode(models.from_error(error)) + b"\n\n"
-        finally:
-            self._waiting[name].discard(changed)
-            if not self._waiting[name]:
-                del self._waiting[name]
+async def follow(
+    position: int, read: Callable[[int, int], Awaitable[list[Any]]], is_ending: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Iterate over the events after a position, without end; `read` returns rows after one, or refuses."""
+    sent_at, digest = time.monotonic(), None  # digest: of the row at the position, once it is known
+    try:
+        yield b"retry: 1000\n\n"
+        while not is_ending():
+            found = [Row(*row) for row in await read(position - 1, _STREAM_ROWS + 1)]
+            is_known = found and found[0].position == position and digest in (None, found[0].digest)
+            if not is_known and (position or digest):
+                position, digest = 0, None  # the log was replaced, as by a backup
+                continue
+            rows, digest = found[1:], found[-1].digest if found else None
+            if rows:
+                position, sent_at = rows[-1].position, time.monotonic()
+                yield b"".join(map(_message, rows))
+            elif time.monotonic() - sent_at >= _KEEP_ALIVE_S:
+                sent_at = time.monotonic()
+                yield b": keep-alive\n\n"
+            if len(rows) < _STREAM_ROWS:
+                await asyncio.sleep(_POLL_S)
+    except (StoreError, models.Refused) as error:
+        yield b"event: problem\ndata: " + msgspec.json.encode(models.from_error(error)) + b"\n\n"
 
 
 def _message(row: Row) -> bytes:

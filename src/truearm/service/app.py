@@ -8,33 +8,36 @@ import re
 import secrets
 import time
 from base64 import b64encode
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from copy import copy
 from functools import cache
-from importlib import resources
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
-from weakref import WeakValueDictionary
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, get, post
 from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
+from litestar.datastructures import CacheControlHeader, Headers
 from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException, InternalServerException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig, ResponseSpec
 from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
-from litestar.response import Stream
+from litestar.plugins.jinja import JinjaTemplateEngine
+from litestar.response import Stream, Template
+from litestar.static_files import create_static_files_router
+from litestar.template import TemplateConfig
 from litestar.types import ASGIApp, Message, Receive, Send
 
+import truearm
 from truearm import __version__
 from truearm.errors import TruearmError
 from truearm.report.export import document
-from truearm.report.pages import asset
 from truearm.service import answers, models
 from truearm.service.access import Grant, Settings, Tokens, client_network, is_loopback
 from truearm.service.models import Problem, Refused
@@ -45,8 +48,6 @@ LOG = logging.getLogger("truearm.service")
 _PAGE_STUDIES, _PAGE_EVENTS = 50, 5000
 _HEALTH_TIMEOUT_S, _HEALTH_MAX_AGE_S = 3.0, 1.0
 _REQUEST_TIMEOUT_S = 30.0  # of requests that send no stream, table or report
-_MAX_HEAD_BYTES = 16_384
-_MAX_CLIENTS = 10_000  # whose rate is remembered
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -58,6 +59,8 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+_MAX_HEAD_BYTES = 16_384
+_NO_CACHE = CacheControlHeader(no_cache=True)
 _STUDY = "/studies/{study:str}"
 _LIST = (
     "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < %s OR (at = %s AND study < %s)) "
@@ -73,14 +76,10 @@ class Service:
         self.database = Database(settings.database)
         self.studies = Studies(self.database, settings.limits)
         self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
-        self.followers = answers.Followers(self.studies)
-        self._drawing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.streams = 0  # clients that follow events
+        self.is_ending: Callable[[], bool] = lambda: False
+        self._drawing = asyncio.Lock()
         self._health: tuple[float, asyncio.Future[None]] | None = None
-
-    async def refresh_tokens(self) -> None:
-        """Read the tokens again if they are old."""
-        if not self.tokens.is_fresh:
-            await sync_to_thread(self.tokens.read)
 
     def authenticate(self, authorization: str) -> Grant:
         """Return what the token of a header allows."""
@@ -95,8 +94,8 @@ class Service:
 
     async def draw(self, name: str) -> models.Live:
         """Return what the page of a study shows, drawn once for all requests that wait for it."""
-        asked_at, turn = time.monotonic(), self._drawing.setdefault(name, asyncio.Lock())
-        async with turn:
+        asked_at = time.monotonic()
+        async with self._drawing:
             return await sync_to_thread(self._draw, name, asked_at)
 
     def _draw(self, name: str, asked_at: float) -> models.Live:
@@ -144,32 +143,38 @@ class JsonRequest(Request[Any, Any, Any]):
 
     async def json(self) -> Any:  # noqa: ANN401
         """Return the body as the model of the route."""
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind, field = self.content_type[0], self.route_handler.parsed_data_field
         if kind != "application/json":
             detail = f"Content-Type must be application/json, but got {kind!r:.80}"
             raise Refused(415, "Unknown media type", detail, field="Content-Type", value=kind)
-        field = self.route_handler.parsed_data_field
         assert field is not None
         body = await self.body()
         try:
             return msgspec.json.decode(body, type=field.annotation)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise models.explain_invalid(error, body, field.annotation) from None
+            raise models.explain_invalid(error, body) from None
 
     async def body(self) -> bytes:
         """Return the body, or refuse one that is too large or too slow."""
-        limits, closing = self.app.state.service.settings.limits, {"Connection": "close"}
+        limits = self.app.state.service.settings.limits
+        failures: dict[type[Exception], tuple[int, str, str]] = {
+            RequestEntityTooLarge: (
+                413,
+                "Too large",
+                f"the body may have {limits.body} bytes at most; send several",
+            ),
+            TimeoutError: (
+                408,
+                "Too slow",
+                f"the body did not arrive in {limits.patience:g} seconds; send it again",
+            ),
+            InternalServerException: (400, "Gone", "the body ended early; send it again"),
+        }
         try:
             async with asyncio.timeout(limits.patience):
                 return await super().body()
-        except RequestEntityTooLarge:
-            detail = f"the body may have {limits.body} bytes at most; send several requests"
-            raise Refused(413, "Too large", detail, headers=closing) from None
-        except TimeoutError:
-            detail = f"the body did not arrive within {limits.patience:g} seconds; send it again"
-            raise Refused(408, "Too slow", detail, headers=closing) from None
-        except InternalServerException:
-            raise Refused(400, "Gone", "the body ended early; send it again") from None
+        except tuple(failures) as error:
+            raise Refused(*failures[type(error)], headers={"Connection": "close"}) from None
 
 
 @post("/studies", role="admin", status_code=201, operation_id="create")
@@ -196,7 +201,7 @@ def list_studies(
     """List studies, the newest first, 50 to a page."""
     grant: Grant = request.scope["state"]["grant"]
     if grant.study is not None:
-        row = service.database.row(grant.study, 0)
+        row = service.database.first(grant.study)
         return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
     began, _, name = ("inf" if before is None else before).partition("_")
     try:
@@ -298,8 +303,8 @@ def log(
     with service.studies.read(study) as hosted:
         definition = hosted.definition_text
     rows = service.database.rows(study, int(since), _PAGE_EVENTS)
-    more = rows[-1].position if len(rows) == _PAGE_EVENTS else None
-    return models.Log(definition, [answers.log_entry(row) for row in rows], more)
+    more = rows[-1][0] if len(rows) == _PAGE_EVENTS else None
+    return models.Log(definition, [answers.log_entry(Row(*row)) for row in rows], more)
 
 
 _CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
@@ -338,10 +343,10 @@ def report(
 ) -> Response[bytes]:
     """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` asks for it."""
     with service.studies.read(study) as hosted:
-        if hosted.passive and not hosted.is_known:
-            msg = f"study {study!r} has arms without a reading; there is nothing to report yet"
-            raise Refused(409, "Conflict", msg, field="study", value=study)
         found = copy(hosted)  # other requests go on
+    if found.passive and not found.is_known:
+        msg = f"study {study!r} has arms without a reading; there is nothing to report yet"
+        raise Refused(409, "Conflict", msg, field="study", value=study)
     result, readings = found.result(), found.readings
     if "application/json" in request.headers.get("accept", ""):
         return Response(msgspec.json.encode(document(result, readings)), media_type=MediaType.JSON)
@@ -381,18 +386,25 @@ async def events(
         last = "0"  # of a log that was replaced, as by a backup
     if request.scope["state"].get("is_head"):  # the stream has no end
         return Stream([b""], media_type="text/event-stream")
-    if service.followers.count >= service.settings.limits.streams:
+    if service.streams >= service.settings.limits.streams:
         detail = "this server has as many followers as it allows; try again later"
         raise Refused(503, "Too many followers", detail, headers={"Retry-After": "10"})
     authorization = request.headers.get("authorization", "")
 
-    async def read(name: str, after: int, limit: int) -> list[Row]:
-        await service.refresh_tokens()
+    async def read(after: int, limit: int) -> list[Any]:
+        await service.tokens.refresh()
         service.authenticate(authorization)  # a token that was removed reads nothing more
-        return await sync_to_thread(service.database.rows, name, after, limit)
+        return await sync_to_thread(service.database.rows, study, after, limit)
 
-    stream = service.followers.follow(study, int(last), read)
-    return Stream(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    async def stream() -> AsyncIterator[bytes]:
+        service.streams += 1
+        try:
+            async for part in answers.follow(int(last), read, service.is_ending):
+                yield part
+        finally:
+            service.streams -= 1
+
+    return Stream(stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def _position(studies: Studies, name: str) -> int:
@@ -429,38 +441,16 @@ _PAGES = {  # by path: the template, and the title
     "/s/{study}": ("study", "Study"),
     "/s/{study}/next": ("next", "Next reading"),
 }
-_FILES = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css", "report.js", "report.css")
 
 
 @get([path.replace("{study}", "{study:str}") for path in _PAGES], include_in_schema=False, sync_to_thread=False)
-def page(request: Request[Any, Any, Any]) -> Response[str]:
+def page(request: Request[Any, Any, Any]) -> Template:
     """Return a page without data; its script requests that with the reader's token."""
     name, title = _PAGES[request.scope["path_template"]]
-    return Response(_render(name, title), media_type=MediaType.HTML, headers={"Cache-Control": "no-cache"})
-
-
-@cache
-def _render(name: str, title: str) -> str:
-    from jinja2 import Environment, PackageLoader, select_autoescape
-
-    templates = Environment(loader=PackageLoader("truearm.service", "page"), autoescape=select_autoescape())
-    return templates.get_template(f"{name}.html").render(title=title, page=name)
-
-
-@get("/static/{name:str}", include_in_schema=False, sync_to_thread=False)
-def static(name: FromPath[str]) -> Response[str]:
-    """Return a script or a style sheet."""
-    if name not in _FILES:
-        raise HTTPException(status_code=404)
-    kind = "text/javascript" if name.endswith(".js") else "text/css"
-    return Response(_read_asset(name), media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
-@cache
-def _read_asset(name: str) -> str:
-    if name.startswith("report."):  # the same script and style as the report
-        return asset("script.js" if name.endswith("js") else "style.css")
-    return resources.files("truearm.service").joinpath("page", name).read_text(encoding="utf-8")
+    context = {"title": title, "page": name}
+    return Template(
+        f"{name}.html", context=context, media_type=MediaType.HTML, headers={"Cache-Control": "no-cache"}
+    )
 
 
 API = (
@@ -475,8 +465,9 @@ def create_app(service: Service, on_startup: Callable[[], Awaitable[None]] | Non
 
 
 def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]] | None = None) -> Litestar:
+    places = [Path(truearm.__file__).parent / place for place in ("service/page", "report/templates")]
     app = Litestar(
-        [*API, openapi, page, static],
+        [*API, openapi, page, create_static_files_router("/static", [*places], cache_control=_NO_CACHE)],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         guards=[check_role],
         request_class=JsonRequest,
@@ -485,6 +476,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         openapi_config=OpenAPIConfig(
             "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
         ),
+        template_config=TemplateConfig(directory=places[0], engine=JinjaTemplateEngine),
         on_startup=[] if on_startup is None else [on_startup],
         logging_config=None,
     )
@@ -544,50 +536,51 @@ def _problem_response(scope: Any, error: Exception) -> Response[bytes]:  # noqa:
 
 
 class Gate:
-    """The outermost layer: host, rate and size of a request, headers of its answer, and a log line."""
+    """The outermost layer: host and rate of a request, headers of its answer, and a log line."""
 
     def __init__(self, app: Litestar, service: Service) -> None:
         self._app, self._service = app, service
-        self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._window, self._counts = 0.0, Counter[str]()  # requests of each client in two seconds
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ANN401
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 0
+        started, status, method = time.perf_counter(), 0, scope["method"]
         state: dict[str, Any] = scope.setdefault("state", {})
-        state["id"], is_head = secrets.token_hex(6), scope["method"] == "HEAD"
+        state |= {"id": secrets.token_hex(6), "is_head": method == "HEAD"}
 
         async def dress(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                known = {name.lower() for name, _ in message["headers"]}
-                added = [
-                    (key.encode(), value.encode()) for key, value in _HEADERS.items() if key.encode() not in known
-                ]
-                message["headers"] = [*message["headers"], *added, (b"x-request-id", state["id"].encode())]
-            elif is_head and message["type"] == "http.response.body":
+                headers = {name.decode().lower(): value.decode("latin-1") for name, value in message["headers"]}
+                headers = {**_HEADERS, **headers, "x-request-id": state["id"]}
+                message["headers"] = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+            elif state["is_head"] and message["type"] == "http.response.body":
                 message = {**message, "body": b"", "more_body": False}
             await send(message)
 
+        has_limit = not scope["path"].endswith(("/events", "/report", "/readings.csv", "/readings.parquet"))
         try:
-            await self._answer(scope, receive, dress)
-        except asyncio.CancelledError:  # the server ends, and has waited long enough
-            if not status:
-                detail = "this server is shutting down; send the request again"
-                error = Refused(503, "Ending", detail, headers={"Connection": "close"})
-                await self._refuse(scope, receive, dress, error)
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S if has_limit else None):
+                await self._check(scope)
+                scope["method"] = "GET" if state["is_head"] else method
+                await self._app(scope, receive, dress)
         except Exception as error:
             if status:
                 raise
-            await self._refuse(scope, receive, dress, error)
+            known = (
+                _silent(self._service.database, _REQUEST_TIMEOUT_S) if isinstance(error, TimeoutError) else error
+            )
+            response = _problem_response(scope, known)
+            await response.to_asgi_response(None, Request(scope))(scope, receive, dress)
         finally:
             fields = {
                 "event": "request",
                 "request": state["id"],
-                "method": scope["method"],
+                "method": method,
                 "path": scope["path"],
                 "status": status,
                 "ms": round(1000 * (time.perf_counter() - started), 3),
@@ -595,52 +588,31 @@ class Gate:
             }
             LOG.info("request", extra={"fields": fields})
 
-    async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ANN401
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+    async def _check(self, scope: Any) -> None:  # noqa: ANN401
+        """Refuse too many requests and, while no token is needed, names that others point at this machine."""
+        headers = Headers.from_scope(scope)
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD_BYTES:
-            detail = (
-                f"the head of a request may have {_MAX_HEAD_BYTES} bytes at most; send fewer or shorter headers"
-            )
+            detail = f"the head may have {_MAX_HEAD_BYTES} bytes at most; send fewer or shorter headers"
             raise Refused(431, "Head too large", detail, headers={"Connection": "close"})
         if scope["path"] != "/healthz":  # a health check must not be told that the server is busy
-            self._check_rate(scope, self._service.settings.limits.rate)  # before the token, so that guesses count
-            await self._service.refresh_tokens()
-            self._check_host(headers.get("host", ""))
+            self._count(scope)  # before the token, so that guesses count
+            await self._service.tokens.refresh()
+            name = re.sub(r":\d+$", "", headers.get("host", ""))
+            if not self._service.tokens.required and not is_loopback(name):
+                detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or create a token"
+                raise Refused(421, "Misdirected", detail, field="Host", value=name)
         if (page := _page_for_browser(scope, headers.get("accept", ""))) is not None:
-            await send({"type": "http.response.start", "status": 303, "headers": [(b"location", page.encode())]})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            return
-        if scope["method"] == "HEAD":
-            scope["method"] = "GET"
-            scope["state"]["is_head"] = True
-        has_limit = not scope["path"].endswith(("/events", "/report", "/readings.csv", "/readings.parquet"))
-        try:
-            async with asyncio.timeout(_REQUEST_TIMEOUT_S if has_limit else None):
-                await self._app(scope, receive, send)
-        except TimeoutError:
-            raise _silent(self._service.database, _REQUEST_TIMEOUT_S) from None
+            raise Refused(303, "See the page", f"people see {page}", headers={"Location": page})
 
-    async def _refuse(self, scope: Any, receive: Receive, send: Send, error: Exception) -> None:  # noqa: ANN401
-        response = _problem_response(scope, error)
-        await response.to_asgi_response(None, Request(scope))(scope, receive, send)
-
-    def _check_rate(self, scope: Any, rate: float) -> None:  # noqa: ANN401
-        client, now = client_network((scope.get("client") or ("",))[0]), time.monotonic()
-        left, since = self._rates.pop(client, (2 * rate, now))
-        left = min(2 * rate, left + (now - since) * rate) - 1
-        self._rates[client] = max(left, -1), now
-        if len(self._rates) > _MAX_CLIENTS:
-            self._rates.popitem(last=False)
-        if left < 0:
+    def _count(self, scope: Any) -> None:  # noqa: ANN401
+        rate, now = self._service.settings.limits.rate, time.monotonic()
+        if now - self._window > 2:
+            self._window, self._counts = now, Counter()
+        client = client_network((scope.get("client") or ("",))[0])
+        self._counts[client] += 1
+        if self._counts[client] > 2 * rate:
             detail = f"more than {rate:g} requests a second; wait, and send several readings in one request"
             raise Refused(429, "Too many requests", detail, headers={"Retry-After": "1"})
-
-    def _check_host(self, host: str) -> None:
-        """While no token is needed, refuse pages of the web that point a name of their own at this machine."""
-        name = re.sub(r":\d+$", "", host)
-        if not self._service.tokens.required and not is_loopback(name):
-            detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or create a token"
-            raise Refused(421, "Misdirected", detail, field="Host", value=name)
 
 
 def _page_for_browser(scope: Any, accept: str) -> str | None:  # noqa: ANN401

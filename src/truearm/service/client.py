@@ -12,9 +12,8 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from itertools import count
 from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 import urllib3
@@ -23,7 +22,6 @@ from truearm.claims.plain import to_plain
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
-from truearm.policies import by_name
 from truearm.problem import (
     Contamination,
     ProblemOptions,
@@ -104,49 +102,48 @@ class Client:
             if not isinstance(text, str):
                 raise InvalidArgument(f"{name} must be text, but got {text!r:.80}", name, text)
         refuse(not study, "study must be the name of one, but got ''", "study", study)
-        parts = urlsplit(url if isinstance(url, str) else "")
-        if parts.scheme not in ("http", "https") or not _is_address(parts):
-            meant = isinstance(url, str) and "://" not in url and _is_address(urlsplit(f"http://{url}"))
-            hint = f"; did you mean http://{url}?" if meant else ""
-            raise InvalidArgument(f"url must be such as http://127.0.0.1:8000, but got {url!r}{hint}", "url", url)
+        try:
+            place = urllib3.util.parse_url(url)
+            is_address = place.scheme in ("http", "https") and place.host is not None
+        except (urllib3.exceptions.LocationParseError, TypeError):
+            is_address = False
+        msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}; write http:// or https:// and the host"
+        refuse(not is_address, msg, "url", url)
         self.url, self.name = url.rstrip("/"), study
         self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        all_studies = f"{quote(parts.path.rstrip('/'), safe='/%~!$&+,;=:@()*')}/studies"
-        self._place = f"{all_studies}/{quote(study, safe='')}"
-        self._origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._studies = f"{place.scheme}://{place.netloc}{(place.path or '').rstrip('/')}/studies"
+        self._study = f"{self._studies}/{quote(study, safe='')}"
         self._pool = urllib3.PoolManager(
             headers=_headers(token if token is not None else os.environ.get("TRUEARM_TOKEN")),
             timeout=check_positive("timeout", timeout),
             retries=_retries(check_positive("patience", patience)),
         )
         self._done = False
-        self._parts, self._held = 1, dict[int, str]()  # names beside the worker's, and what those have
         if arms is not None:
-            self._begin(all_studies, _new_study(study, arms, options))
+            self._begin(_new_study(study, arms, options))
         elif options:
             raise InvalidArgument(f"{', '.join(options)} define a new study; give its arms too, or remove them")
 
-    def _begin(self, all_studies: str, new: models.NewStudy) -> None:
+    def _begin(self, new: models.NewStudy) -> None:
         """Create the study or find it; a token that may not create one joins the same one that exists."""
         try:
-            self._call("POST", all_studies, msgspec.to_builtins(new))
+            self._call("POST", self._studies, msgspec.to_builtins(new))
         except ServiceError as refused:
             if refused.status != HTTPStatus.FORBIDDEN:
                 raise
             try:
-                there = _flatten(self.state["definition"])
+                known = self.state["definition"]
             except ServiceError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     msg = f"there is no study {self.name!r} yet, and {refused}"
                     raise ServiceError(msg, refused.status) from None
                 raise refused from None
-            for name, value in _flatten(json.loads(json.dumps(define(new)))).items():
-                if value != there.get(name):
-                    msg = (
-                        f"study {self.name!r} exists with another definition: {name} is {there.get(name)!r} there "
-                        f"and {value!r} here; remove arms and options to join it, or choose another name"
-                    )
-                    raise ServiceError(msg, HTTPStatus.CONFLICT) from None
+            both = json.loads(json.dumps(define(new))), known
+            here, there = (one.pop("problem") | one.pop("service") | one for one in both)
+            if other := [key for key, value in here.items() if value != there.get(key)]:
+                msg = f"study {self.name!r} exists with another definition: it differs in {', '.join(other)}"
+                remedy = "remove arms and options to join it, or choose another name"
+                raise ServiceError(f"{msg}; {remedy}", HTTPStatus.CONFLICT) from None
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, {self.name!r})"
@@ -167,20 +164,11 @@ class Client:
             pool.clear()
 
     def ask(self, n: int | None = None) -> list[Pull]:
-        """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
-        wanted, pulls = 1 if n is None else check_count("n", n), list[Pull]()
-        for part in count(1):  # a worker that asks again gets what it has, so each further batch goes to another
-            worker, asked = self.worker if part == 1 else f"{self.worker}/{part}", min(BATCH, wanted - len(pulls))
-            found = self._call("POST", f"{self._place}/ask", {"worker": worker, "n": asked})
-            self._done = found["done"]
-            new = [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
-            pulls += new
-            if part > 1:
-                self._parts = max(self._parts, part)
-                self._held |= dict.fromkeys((pull.ticket for pull in new), worker)
-            if len(pulls) >= wanted or (len(new) < asked and part >= self._parts):
-                break
-        return pulls
+        """Return up to 1,000 pulls for this worker, one without n (in rounds, one round); none if it is done."""
+        wanted = 1 if n is None else min(BATCH, check_count("n", n))
+        found = self._call("POST", f"{self._study}/ask", {"worker": self.worker, "n": wanted})
+        self._done = found["done"]
+        return [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
 
     def tell(self, pull: Pull | int, value: float) -> None:
         """Record the reading of a pull; it is on the server's disk when this returns."""
@@ -192,17 +180,16 @@ class Client:
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that was never started."""
-        ticket = _ticket(pull)
-        self._outcomes("release", "tickets", [ticket], self._held.get(ticket))
+        self._outcomes("release", "tickets", [_ticket(pull)])
 
     def stop(self) -> None:
         """End the study for all workers, with what is known so far."""
-        self._done = self._call("POST", f"{self._place}/stop")["done"]
+        self._done = self._call("POST", f"{self._study}/stop")["done"]
 
     @property
     def state(self) -> dict[str, Any]:
         """The state of the study, as the server returns it."""
-        return self._call("GET", self._place)
+        return self._call("GET", self._study)
 
     @property
     def done(self) -> bool:
@@ -237,21 +224,21 @@ class Client:
     def _pages(self) -> Iterator[dict[str, Any]]:
         since: int | None = 0
         while since is not None:
-            page = self._call("GET", f"{self._place}/log?since={since}")
+            page = self._call("GET", f"{self._study}/log?since={since}")
             yield page
             since = page["next"]
 
-    def _outcomes(self, what: str, field: str, items: list[Any], worker: str | None = None) -> None:
+    def _outcomes(self, what: str, field: str, items: list[Any]) -> None:
         refused = []
         for first in range(0, len(items), BATCH):
-            body = {field: items[first : first + BATCH], "worker": worker or self.worker}
-            found = self._call("POST", f"{self._place}/{what}", body)
+            body = {field: items[first : first + BATCH], "worker": self.worker}
+            found = self._call("POST", f"{self._study}/{what}", body)
             self._done = found["done"]
             refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
         if refused:
             raise ProtocolError("\n".join(refused))
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _call(self, method: str, url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request until it is answered, and return the answer."""
         try:
             data = b"" if body is None else json.dumps(body, allow_nan=False).encode()
@@ -259,7 +246,7 @@ class Client:
             raise InvalidArgument(f"notes must be a dict of plain JSON values, but: {error}", "notes") from None
         for _ in range(_MAX_UNREADABLE):
             try:
-                answer = self._pool.request(method, self._origin + path, body=data, redirect=False)
+                answer = self._pool.request(method, url, body=data, redirect=False)
             except urllib3.exceptions.HTTPError as error:
                 reason = getattr(error, "reason", None) or error
                 msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
@@ -279,10 +266,9 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     msg = "regularity is for policies 'elimination' and 'uniform', which no server runs; remove it"
     refuse(regularity is not None, msg, "regularity", regularity)
     given = {key: value for key, value in options.items() if key in _STUDY}
-    if (policy := given.get("policy", "toptwo")) not in POLICIES:
-        given["policy"] = next((known for known in POLICIES if policy == by_name(known)), None)
-        msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
-        refuse(given["policy"] is None, msg, "policy", policy)
+    policy = given.setdefault("policy", "toptwo")
+    msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
+    refuse(policy not in POLICIES, msg, "policy", policy)
     study = Study(arms, **given)
     problem, tolerance = study.problem, study.problem.tolerance
     fields = options_of(problem) | {
@@ -293,7 +279,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
         "between": None if problem.between is None else to_plain(problem.between),
         "dependent_arms": bool(problem.dependent_arms),
         "rounds": problem.rounds,
-        "policy": given.get("policy", "toptwo"),
+        "policy": policy,
         "max_pulls": study.max_pulls,
         "seed": study.seed,
         **{key: options[key] for key in _SERVICE if key in options},
@@ -301,7 +287,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     try:
         return msgspec.convert(fields, models.NewStudy)
     except msgspec.ValidationError as error:
-        wrong = models.explain_invalid(error, msgspec.json.encode(fields), models.NewStudy).problem
+        wrong = models.explain_invalid(error, msgspec.json.encode(fields)).problem
         raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
 
 
@@ -310,10 +296,6 @@ def _bound(contamination: Contamination | None) -> dict[str, Any] | str | None:
         return None if contamination is None else "blind"
     parts = to_plain(contamination)
     return {name: parts[name] for name in models.Bound.__struct_fields__ if name in parts}
-
-
-def _flatten(definition: Mapping[str, Any]) -> dict[str, Any]:
-    return {**definition, **definition["problem"], **definition["service"], "problem": None, "service": None}
 
 
 def _row(event: dict[str, Any]) -> Row:
@@ -337,13 +319,6 @@ def _retries(patience: float) -> urllib3.Retry:
         backoff_jitter=_FIRST_PAUSE_S,
         raise_on_status=False,
     )
-
-
-def _is_address(parts: SplitResult) -> bool:
-    try:
-        return bool((parts.hostname or "").encode("idna")) and parts.port != 0
-    except ValueError:  # no name, or no number
-        return False
 
 
 def _headers(token: str | None) -> dict[str, str]:

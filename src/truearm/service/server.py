@@ -8,10 +8,12 @@ import socket
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from litestar.concurrency import set_asyncio_executor
 
 from truearm.errors import InvalidArgument, printable
 from truearm.service.access import Limits, Settings, check_host, parse_proxies
@@ -54,41 +56,28 @@ class Text(logging.Formatter):
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(2048)
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
         msg = f"cannot bind host {host!r} and port {port}: {error}; choose others with --host and --port"
         raise InvalidArgument(msg) from None
-    return listening
 
 
 async def _close_idle(server: uvicorn.Server, limits: Limits) -> None:
     """Close connections that send no request in time, and those of an address that has too many."""
     since: dict[Any, float] = {}
     while True:
-        now = time.monotonic()
-        idle = [one for one in list(server.server_state.connections) if _is_idle(one)]
+        now, connections = time.monotonic(), list[Any](server.server_state.connections)
+        idle = [one for one in connections if getattr(one, "cycle", None) is None or one.cycle.response_complete]
         since = {one: since.get(one, now) for one in idle}
-        count = Counter(_address(one) for one in idle)
+        count = Counter((one.client or ("",))[0] for one in idle)
         for one in idle:
-            is_new = since[one] == now  # its request may be on the way
-            if now - since[one] > limits.patience or (count[_address(one)] > limits.idle and not is_new):
-                count[_address(one)] -= 1
+            address, is_new = (one.client or ("",))[0], since[one] == now  # its request may be on the way
+            if now - since[one] > limits.patience or (count[address] > limits.idle and not is_new):
+                count[address] -= 1
                 with suppress(Exception):
                     one.transport.close()
         await asyncio.sleep(_SWEEP_S)
-
-
-def _is_idle(connection: Any) -> bool:  # noqa: ANN401 - of uvicorn
-    cycle = getattr(connection, "cycle", None)
-    return cycle is None or cycle.response_complete
-
-
-def _address(connection: Any) -> str:  # noqa: ANN401
-    return str((getattr(connection, "client", None) or ("",))[0])
 
 
 def _raise_file_limit() -> None:
@@ -102,10 +91,6 @@ def _raise_file_limit() -> None:
 
 def serve(settings: Settings) -> None:
     """Serve until a signal ends it."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from litestar.concurrency import set_asyncio_executor
-
     proxies = None if settings.proxy is None else parse_proxies(settings.proxy)
     service = Service(settings)
     try:
@@ -141,7 +126,6 @@ def serve(settings: Settings) -> None:
     config = uvicorn.Config(
         create_app(service, start),
         http="h11",  # it limits the size of a head
-        h11_max_incomplete_event_size=65_536,
         ws="none",
         access_log=False,
         log_config=None,
@@ -151,7 +135,7 @@ def serve(settings: Settings) -> None:
         forwarded_allow_ips=proxies or "",
     )
     server = uvicorn.Server(config)
-    service.followers.is_ending = lambda: server.should_exit
+    service.is_ending = lambda: server.should_exit
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again when it has shut down
         signal.signal(number, lambda *_: None)
     server.run([listening])

@@ -11,10 +11,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,7 +30,6 @@ from truearm.store import (
     Database,
     Row,
     StoreError,
-    Transaction,
     chain,
     check_chain,
     check_text,
@@ -64,37 +62,35 @@ class HostedStudy:
         self.study = Study.replay(self.definition)
         self.holders: dict[int, tuple[str, float]] = {}  # by ticket: worker and end of its lease
         self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
-        self.lock = threading.RLock()
-        self.is_dropped = False
+        self.lock = threading.Lock()
+        self.is_current = True  # False while it may differ from its log up to the position
         self.drawn: tuple[float, models.Live] | None = None  # what its page showed last, and since when
         self._result: tuple[int, Result] | None = None
 
-    def catch_up(self, reader: Database | Transaction) -> None:
+    def catch_up(self, database: Database) -> None:
         """Take in the rows that others wrote."""
+        self.is_current = False
         while True:
-            rows = reader.tuples(self.name, self.position - 1, CHUNK_ROWS)
+            rows = database.rows(self.name, self.position - 1, CHUNK_ROWS)
             if not rows or rows.pop(0)[7] != self.digest:
                 msg = f"the log of study {self.name!r} was replaced, as by a backup; send the request again"
                 raise StoreError(msg)
             if not rows:
-                return
+                break
             check_chain(rows, self.position, self.digest, f"study {self.name!r}")
-            self.follow(rows)
-
-    def follow(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Apply rows that continue the log."""
-        if self.passive:
-            for _, kind, _, arm, _, value, *_ in rows:
-                if kind == GIVEN and arm in self.given:
-                    self.given[arm].append(float(value or "nan"))
-        else:
-            self.study.follow(from_text(rows))
-        self.mark(rows)
+            if self.passive:
+                for _, kind, _, arm, _, value, *_ in rows:
+                    if kind == GIVEN and arm in self.given:
+                        self.given[arm].append(float(value or "nan"))
+            else:
+                self.study.follow(from_text(rows))
+            self.mark(rows)
+        self.is_current = True
 
     def mark(self, rows: Sequence[Sequence[Any]]) -> None:
         """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
         if rows:
-            self.position, self.digest = itemgetter(0, 7)(rows[-1])
+            self.position, self.digest = rows[-1][0], rows[-1][7]
         waiting = {*self.study.log.waiting().tolist()}
         self.holders = {ticket: held for ticket, held in self.holders.items() if ticket in waiting}
         for _, kind, ticket, *_, worker, at in (row for row in rows if row[2] in waiting):
@@ -157,7 +153,6 @@ class Studies:
         self.database, self.limits = database, limits or Limits()
         self._loaded: OrderedDict[str, HostedStudy] = OrderedDict()
         self._guard = threading.Lock()
-        self.listeners: list[Callable[[str], None]] = []  # called with the name of a study that changed
 
     def create(self, new: models.NewStudy) -> models.Created:
         """Create a study, or find the same one."""
@@ -168,14 +163,14 @@ class Studies:
         msg = f"arms may be {self.limits.arms} at most, but got {arms}; compare fewer at a time"
         refuse(arms > self.limits.arms, msg, "arms", arms)
         text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
-        with self.database.write(name) as transaction:
-            known = transaction.row(name, 0)
+        with self.database.write(name):
+            known = self.database.first(name)
             if known is None:
-                [(count,)] = transaction.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
+                [(count,)] = self.database.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
                 if count >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
                     raise models.Conflict(msg)
-                transaction.append([first_row(text)])
+                self.database.append(name, [first_row(text)])
         if known is not None and known.notes != text:
             raise models.Conflict(f"id {name!r} is the name of another study; choose another one", "id", name)
         return models.Created(name, known is None)
@@ -184,7 +179,7 @@ class Studies:
         """Hand out pulls to a worker, first those that it holds."""
         check_text("worker", worker)
         self._check_batch("n", n)
-        with self._lock_study(name) as hosted:
+        with self._hold(name, passive=False) as hosted:
             with self._change(hosted, worker):
                 pulls = _next_pulls(hosted, worker, n)
             return models.Pulls(hosted.study.done, hosted.pending(pulls))
@@ -192,7 +187,7 @@ class Studies:
     def tell(self, name: str, readings: list[models.PullReading], worker: str | None = None) -> models.Outcomes:
         """Record readings one by one: a refused one does not stop the others."""
         self._check_batch("readings", len(readings))
-        with self._lock_study(name) as hosted, self._change(hosted, worker) as events:
+        with self._hold(name, passive=False) as hosted, self._change(hosted, worker) as events:
             outcomes = [_tell(hosted.study, reading, events) for reading in readings]
         return models.Outcomes(hosted.study.done, outcomes)
 
@@ -201,13 +196,13 @@ class Studies:
     ) -> models.Outcomes:
         """Take back pulls that were never started; those that another worker holds only if `of_others`."""
         self._check_batch("tickets", len(tickets))
-        with self._lock_study(name) as hosted, self._change(hosted, worker):
+        with self._hold(name, passive=False) as hosted, self._change(hosted, worker):
             outcomes = [_release(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
         return models.Outcomes(hosted.study.done, outcomes)
 
     def stop(self, name: str) -> models.Pulls:
         """End a study with what is known so far."""
-        with self._lock_study(name) as hosted, self._change(hosted, None) as events:
+        with self._hold(name, passive=False) as hosted, self._change(hosted) as events:
             if not hosted.study.done:
                 events.append(Stopped())
                 hosted.study.stop()
@@ -217,81 +212,64 @@ class Studies:
         """Add readings to a passive study, once for each key."""
         self._check_batch("readings", len(readings))
         check_text("key", key)
-        with self._lock_study(name) as hosted:
-            if not hosted.passive:
-                msg = f"study {name!r} hands out pulls; use ask and tell, or create a passive study"
-                raise models.Conflict(msg, "study", name)
+        with self._hold(name, passive=True) as hosted:
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
-            with self._writing(hosted) as transaction:
-                if known := transaction.execute(_KEY, (name, key)):
-                    _check_same(key, transaction.rows(name, known[0][0] - len(texts) - 2, len(texts) + 1), texts)
+            with self.database.write(name):
+                hosted.catch_up(self.database)
+                if known := self.database.execute(_KEY, (name, key)):
+                    _check_same(key, self.database.rows(name, known[0][0] - len(texts) - 2, len(texts) + 1), texts)
                     return models.Added(0, hosted.position)
                 rows = chain(texts, hosted.position, hosted.digest)
                 rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
-                transaction.append(rows)
-            hosted.follow(rows)
-        self._notify(name)
-        return models.Added(len(texts), rows[-1].position)
+                self.database.append(name, rows)
+            return models.Added(len(texts), rows[-1].position)
 
     @contextmanager
     def read(self, name: str) -> Iterator[HostedStudy]:
         """Lock a study, up to date with its log."""
-        with self._lock_study(name) as hosted:
-            try:
-                hosted.catch_up(self.database)
-            except BaseException:
-                self._drop(hosted)
-                raise
+        with self._hold(name) as hosted:
+            hosted.catch_up(self.database)
             yield hosted
 
     @contextmanager
-    def _change(self, hosted: HostedStudy, worker: str | None) -> Iterator[list[Event]]:
-        """Commit the events that happen to a study inside this block."""
+    def _change(self, hosted: HostedStudy, worker: str | None = None) -> Iterator[list[Event]]:
+        """Commit the events that happen to a study in this block, after those that others wrote."""
         events: list[Event] = []
-        with self._writing(hosted, events) as transaction:
-            if hosted.passive:
-                msg = f"study {hosted.name!r} is passive and hands out no pulls; send its readings to /readings"
-                raise models.Conflict(msg, "study", hosted.name)
+        with self.database.write(hosted.name):
+            hosted.catch_up(self.database)
+            hosted.is_current = False
             hosted.study.log_to(events.extend)
-            try:
-                yield events
-            finally:
-                hosted.study.log_to(None)
+            yield events
+            hosted.study.log_to(None)
             rows = chain(map(to_text, events), hosted.position, hosted.digest, worker)
-            transaction.append(rows)
+            self.database.append(hosted.name, rows)
         hosted.mark(rows)
-        if rows:
-            self._notify(hosted.name)
+        hosted.is_current = True
 
     @contextmanager
-    def _writing(self, hosted: HostedStudy, events: list[Event] | None = None) -> Iterator[Transaction]:
-        """Start a transaction with the study up to date; drop the study if it may be ahead of its log."""
-        is_current = False
-        try:
-            with self.database.write(hosted.name) as transaction:
-                hosted.catch_up(transaction)
-                is_current = True
-                yield transaction
-        except BaseException as error:
-            if events or not is_current or not isinstance(error, InvalidArgument | ProtocolError):
-                self._drop(hosted)
-            raise
-
-    @contextmanager
-    def _lock_study(self, name: str) -> Iterator[HostedStudy]:
+    def _hold(self, name: str, *, passive: bool | None = None) -> Iterator[HostedStudy]:
+        """Lock a study in memory; forget it if an error leaves it different from its log."""
         while True:
             hosted = self._load(name)
+            if passive not in (None, hosted.passive):
+                active, still = "hands out pulls; use ask and tell", "is passive; send its readings to /readings"
+                raise models.Conflict(f"study {name!r} {still if hosted.passive else active}", "study", name)
             with hosted.lock:
-                if not hosted.is_dropped:
+                if not hosted.is_current:
+                    continue
+                try:
                     yield hosted
-                    return
+                finally:
+                    if not hosted.is_current:
+                        self._loaded.pop(name, None)
+                return
 
     def _load(self, name: str) -> HostedStudy:
         with self._guard:
             if name in self._loaded:
                 self._loaded.move_to_end(name)
                 return self._loaded[name]
-        row = self.database.row(name, 0) if re.fullmatch(models.ID, name) else None  # a database may reject others
+        row = self.database.first(name) if re.fullmatch(models.ID, name) else None  # a database may reject others
         if row is None:
             raise models.NotFound(f"there is no study {name!r}; see GET /studies", "study", name)
         hosted = HostedStudy(name, row)
@@ -300,16 +278,6 @@ class Studies:
             while len(self._loaded) > _MAX_IN_MEMORY:
                 self._loaded.popitem(last=False)
         return known
-
-    def _drop(self, hosted: HostedStudy) -> None:
-        hosted.is_dropped = True
-        with self._guard:
-            if self._loaded.get(hosted.name) is hosted:
-                del self._loaded[hosted.name]
-
-    def _notify(self, name: str) -> None:
-        for listener in self.listeners:
-            listener(name)
 
     def _check_batch(self, field: str, size: int) -> None:
         msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
@@ -417,8 +385,8 @@ def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
 
 
-def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
+def _check_same(key: str, known: list[Sequence[Any]], texts: list[list[Any]]) -> None:
     first, *rows = known
-    if first.kind == GIVEN or [list(row[1:7]) for row in rows] != texts:
+    if first[1] == GIVEN or [list(row[1:7]) for row in rows] != texts:
         msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
         raise models.Conflict(msg, "key", key)
