@@ -307,7 +307,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
     ("POST /studies", NEW | {"id": "abc\n"}, 422, "id", "abc\n", "lower-case letters, digits and hyphens"),
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
-    ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "is not a field; see /openapi.json"),
+    ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "colour is not a field, but got 1; see"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),
     ("POST /studies", NEW | {"delta": "x"}, 422, "delta", "x", "delta must be a number"),
     ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
