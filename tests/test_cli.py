@@ -87,7 +87,7 @@ WRONG = {
     "plan --delta 1e-300": "delta must be at least 1e-30",
     "plan --arms 100000": "must be a whole number from 2 to 1000, but got '100000'",
     "plan --arms five": "must be a whole number from 2 to 1000, but got 'five'",
-    "plan --contamination none": "a plan needs a share of bad readings",
+    "plan --contamination none": "--contamination must be a number",
     "plan --contamination 5": "write 5% or 0.05",
     "plan --contamination malicious:0.5": "write 0.5:malicious",
     "plan --contamination malicious": "write 0.05:malicious",

@@ -9,11 +9,7 @@ import subprocess
 import pytest
 
 from entry import TRUEARM, truearm
-from truearm.cli.saved import Setting
 from truearm.commands import identity
-from truearm.commands.command import Command
-from truearm.commands.measure import Conditions
-from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.store import Store
 
@@ -160,9 +156,3 @@ def test_without_a_place_for_a_key_nothing_is_one_s_own(monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     assert identity.sign("a") == ""
     assert not identity.is_mine("a", "")
-
-
-@pytest.mark.parametrize("hooks", [{"later": {}}, {"setup": {"a": Command("true")}}])
-def test_hooks_that_no_race_has_are_refused(hooks):
-    with pytest.raises(InvalidArgument, match="one for each command"):
-        Setting(commands=(Command("true", "a"), Command("true", "b")), hooks=hooks, conditions=Conditions())

@@ -65,7 +65,10 @@ def test_interpreters_are_compared():
         ),
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
         (("1", "-n", "a", "-n", "b"), "there are 2 names for 1 statement; give one -n for each"),
-        (("1", "--python", "python9"), "--python 'python9' is not on the PATH; give the path of an interpreter"),
+        (
+            ("1", "--python", "python9"),
+            "--python 'python9' is not a program on the PATH; give the path of an interpreter",
+        ),
         (("1", "--python", "true"), "does not answer as Python does; name another interpreter"),
         (("import os; os._exit(0)",), "unless statement 'import os; os._exit(0)' ends its own process"),
         (

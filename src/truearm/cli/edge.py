@@ -45,13 +45,6 @@ class Failure(click.ClickException):
 
 def run_verb(verb: Callable[[], Any]) -> int:
     """Run a verb and return its exit code; errors go to standard error."""
-    try:
-        return _run(verb)
-    except KeyboardInterrupt:  # a second one, while the first was being reported
-        return ERROR
-
-
-def _run(verb: Callable[[], Any]) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -60,7 +53,7 @@ def _run(verb: Callable[[], Any]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        with hold_signals():
+        with suppress(KeyboardInterrupt), hold_signals():  # a second one, while the first is being reported
             _flush_or_drop(sys.stdout)
             _show_error(_to_click_error(error))
         return ERROR
@@ -173,18 +166,15 @@ def load(*modules: str) -> None:
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:
     """Write a text file; a pipe without a reader is an error, and not waited for."""
-    mode = os.O_APPEND if append else os.O_TRUNC
     at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | at_once | getattr(os, "O_BINARY", 0) | mode
-        descriptor = os.open(path, flags, 0o666)
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | at_once, 0o666)
+
+    with open(path, "ab" if append else "wb", opener=opener) as file:
         if at_once:
-            os.set_blocking(descriptor, True)
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        why = "this pipe has no reader" if error.errno == errno.ENXIO else error.strerror
-        raise OSError(error.errno, why, os.fspath(path)) from None
+            os.set_blocking(file.fileno(), True)
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def export(path: str | Path, make: Callable[[], object]) -> bool:
@@ -192,7 +182,7 @@ def export(path: str | Path, make: Callable[[], object]) -> bool:
     try:
         make()
     except OSError as error:
-        _show_error(Failure(f"{path} cannot be written: {error.strerror or error}; the result is printed anyway"))
+        _show_error(Failure(f"{path} cannot be written: {error.strerror or error}; choose another file"))
         return False
     return True
 

@@ -16,8 +16,9 @@ from truearm.cli.options import declare
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
 from truearm.commands.terminal import interruptible
-from truearm.errors import CommandFailed, InvalidArgument, printable
+from truearm.errors import CommandFailed, InvalidArgument
 from truearm.evaluation import evaluate
+from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import document
 
@@ -35,10 +36,10 @@ _OPTIONS = """
 + tolerance control tiers
 -M, --max-items N  End after this many items.
 --workers N  Commands to run at once; one for each arm by default.
---timeout SECONDS  Kill a command after this many seconds: a failure.
++ timeout
 --on-error missing|stop  Count the score of a command that fails as missing, at its worst, or stop. [default:
     missing]
---seed COUNT  Fixes the order of the items; random by default.
++ seed
 --store FILE  Log every score there; the same command continues after a crash, and scores no item twice.
 + quiet json export-html
 """
@@ -71,33 +72,24 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
 
 
 def _read_items(path: str) -> list[str]:
-    """Return the items of a file as text."""
+    """Return the items of a file as text: a row of a table as a JSON object, a JSON string as its text."""
     kind = Path(path).suffix.lower()
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
+        lines = [line.strip("\r") for line in text.split("\n") if line.strip()]
+        values = [json_format.loads(line) for line in lines] if kind in (".jsonl", ".ndjson") else lines
     except UnicodeDecodeError:
-        raise InvalidArgument(f"{path!r} is not UTF-8; convert it, such as with iconv", "items", path) from None
-    if "\0" in text:
-        msg = f"{path!r} contains a NUL character, which no argument may; remove it"
-        raise InvalidArgument(msg, "items", path)
-    if kind in _TABLES:
-        rows = csv.DictReader(text.splitlines(keepends=True), delimiter=_TABLES[kind], restkey="", restval="")
-        return [
-            next(iter(row.values())) if len(row) == 1 else json_format.dumps(row, ensure_ascii=False)
-            for row in rows
-        ]
-    lines = [line.strip("\r") for line in text.split("\n") if line.strip()]
-    return [_decode(line, path) for line in lines] if kind in (".jsonl", ".ndjson") else lines
-
-
-def _decode(line: str, path: str) -> str:
-    """Return a line of JSON, or the text if it is a JSON string."""
-    try:
-        value = json_format.loads(line)
+        raise InvalidArgument(f"{path!r} is not UTF-8; convert it, such as with iconv") from None
     except ValueError as error:
-        msg = f"a line of {path!r} is not JSON ({error}): {printable(line):.60}; use .txt for lines of text"
-        raise InvalidArgument(msg, "items", path) from None
-    return value if isinstance(value, str) else line
+        msg = f"a line of {path!r} is not JSON ({error}); correct it, or use .txt for lines of text"
+        raise InvalidArgument(msg) from None
+    refuse("\0" in text, f"{path!r} contains a NUL character, which no argument may; remove it")
+    if kind not in _TABLES:
+        return [value if isinstance(value, str) else line for value, line in zip(values, lines, strict=True)]
+    rows = csv.DictReader(text.splitlines(keepends=True), delimiter=_TABLES[kind], restkey="", restval="")
+    return [
+        next(iter(row.values())) if len(row) == 1 else json_format.dumps(row, ensure_ascii=False) for row in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +125,15 @@ class _Scorer:
 def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]:
     scorers: dict[str, _Scorer] = {}
     for arm in arms:
-        name, equals, text = arm.partition("=")
-        if not equals or not name.strip() or not text.strip():
-            msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"
-            raise InvalidArgument(msg, "arm", arm)
-        if name in scorers:
-            raise InvalidArgument(f"two arms are called {name!r}; give each its own name", "arm", name)
-        if needs_shell(text):
-            msg = f"arm {name!r} needs a shell, and commands run without one; write sh -c '...\"$1\"...' sh {ITEM}"
-            raise InvalidArgument(msg, "arm", text)
+        name, _, text = arm.partition("=")
+        msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"
+        refuse(not name.strip() or not text.strip(), msg)
+        refuse(name in scorers, f"two arms are called {name!r}; give each its own name")
+        msg = f"arm {name!r} needs a shell, and commands run without one; write sh -c '...\"$1\"...' sh {ITEM}"
+        refuse(needs_shell(text), msg)
         parts = tuple(shlex.split(text))
         filled = [word.replace(ITEM, "x") for word in parts if ITEM in word]
-        if ITEM in parts[0] or any(shlex.quote(word) != word for word in filled):
-            msg = f"{ITEM} in {text!r} would become code; make it a separate word, after the program"
-            raise InvalidArgument(msg, "arm", text)
+        is_code = ITEM in parts[0] or any(shlex.quote(word) != word for word in filled)
+        refuse(is_code, f"{ITEM} in {text!r} would become code; make it a separate word, after the program")
         scorers[name] = _Scorer(parts, Conditions(timeout=timeout))
     return scorers

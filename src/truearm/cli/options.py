@@ -195,7 +195,7 @@ _SHARED = f"""
 --unreadable error|missing  Count cells that are not numbers as missing instead of stopping at the first.
 --kind {"|".join(sorted(set(KINDS.values())))}  What the file is, if neither its ending nor, on standard input,
     its beginning says.
---timeout SECONDS  Kill a run after this many seconds; it counts as worst.
+--timeout SECONDS  Kill a run after this many seconds; it counts at its worst.
 --seed COUNT  Fixes the order; random by default.
 --json  Print the result as JSON.
 --export-html FILE  Write a self-contained page.

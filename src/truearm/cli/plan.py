@@ -3,20 +3,20 @@
 import math
 from collections.abc import Mapping
 from decimal import ROUND_FLOOR
+from functools import partial
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from truearm.cli.answer import GOOD, UNDECIDED, Screen
+from truearm.cli.answer import GOOD, UNDECIDED, Answer, Screen, show
 from truearm.cli.edge import ERROR, export
-from truearm.cli.options import FORM, QUESTION, declare
+from truearm.cli.options import FORM, QUESTION, declare, given
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
 from truearm.data.tables import load
-from truearm.evidence.units import Reduction
+from truearm.evidence.units import MEDIANS, Reduction
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
-from truearm.problem import Contamination
+from truearm.problem import refuse
 from truearm.report.export import json_text
 from truearm.report.numbers import count, number, percent
 
@@ -27,10 +27,8 @@ _OPTIONS = f"""
 --family {"|".join(FAMILIES)}  The law of the readings, of unit scale. [default: gaussian]
 --share SHARE  Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.
 --pilot FILE|URL  Plan with the readings in this file instead of a family.
---arm COLUMN  The column of the pilot file that names the arm.
---value COLUMN  The column of the pilot file that holds the reading.
 --rounds  Arms side by side in random order; blind by default.
-+ unit {" ".join(FORM)} {QUESTION} between json
++ arm value unit {" ".join(FORM)} {QUESTION} between json
 --plot FILE  Draw the table: PNG, SVG or PDF.
 """
 
@@ -38,16 +36,7 @@ _OPTIONS = f"""
 @click.command("plan")
 @declare(_OPTIONS)
 @click.pass_context
-def plan_command(
-    ctx: click.Context,
-    /,
-    *,
-    gap: tuple[tuple[float, bool], ...],
-    pilot: str | None,
-    json: bool,
-    plot: str | None,
-    **chosen: Any,  # noqa: ANN401 - the options of `plan`
-) -> None:
+def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, **_: Any) -> None:  # noqa: ANN401
     """Estimate, before sampling, whether arms can be told apart and how many pulls it will take.
 
     \b
@@ -59,64 +48,52 @@ def plan_command(
 
     Ends with 3 if no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
-    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    if chosen["rounds"] and "contamination" not in given:
-        chosen["contamination"] = Contamination.of("blind")
-    if chosen["contamination"] is None:
-        raise click.UsageError("a plan needs a share of bad readings to plan for: --contamination 0.05, not none")
-    if chosen["tolerance"].relative:
-        amount = f"{100 * chosen['tolerance'].amount:g}%"
-        msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
-        raise click.UsageError(msg)
-    if chosen["share"] is None and (percents := [amount for amount, is_percent in gap if is_percent]):
-        raise click.UsageError(
-            f"--gap {100 * percents[0]:g}% is a ratio, but the family has unit scale; write --gap {percents[0]:g} "
-            f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
-        )
-    columns = Columns(*(chosen.pop(name) for name in ("arm", "value", "unit")))
-    form = {name: chosen.pop(name) for name in FORM}
+    asked = {name: value for name, value in given(ctx).items() if name not in ("pilot", "json", "plot")}
+    file = {name: asked.pop(name) for name in ("arm", "value", "unit", *FORM) if name in asked}
+    gaps = asked.pop("gap", ())
+    ratio = next((amount for amount, is_percent in gaps if is_percent and "share" not in asked), 0.0)
+    remedy = f"write --gap {ratio:g} for {ratio:g} of its scale, or use --pilot FILE, or --share for points"
+    refuse(ratio, f"--gap {100 * ratio:g}% is a ratio, but the family has unit scale; {remedy}")
+    asked |= {"gap": [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0]} if gaps else {}
     if pilot is not None:
-        if beside := [name for name in ("arms", "gap", "family") if name in given]:
-            why = "arms, gaps and laws are those of the pilot's readings"
-            raise click.UsageError(f"--{beside[0]} and --pilot exclude each other: {why}")
-        is_share = chosen["at_least"] is not None or chosen["at_most"] is not None
-        how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
-        readings = load(pilot, columns, how, Form.of(**form))
-        chosen["goal"] = chosen["goal"] or ("min" if readings.timed and not is_share else None)
-        chosen["pilot"] = readings.tapes
-    elif about_file := [name for name in ("arm", "value", "unit", *form) if name in given]:
-        msg = f"--{about_file[0].replace('_', '-')} says how a pilot file is read; give one with --pilot FILE"
-        raise click.UsageError(msg)
-    gaps = [amount for amount, _ in gap]
-    found = plan(gap=gaps if len(gaps) > 1 else gaps[0] if gaps else 0.5, **chosen)
-    assumed = "" if pilot is not None else _describe_defaults(given, chosen)
-    click.echo(json_text(found.to_dict()) if json else _text(found, assumed))
-    done = True
+        beside = next((name for name in ("arms", "gap", "family") if name in asked), None)
+        why = "arms, gaps and laws are those of the pilot's readings"
+        refuse(beside, f"--{beside} and --pilot exclude each other: {why}")
+        how = Reduction.of(at_least=asked.get("at_least"), at_most=asked.get("at_most"))
+        form = Form.of(**{name: value for name, value in file.items() if name in FORM})
+        readings = load(pilot, Columns(file.get("arm"), file.get("value"), file.get("unit")), how, form)
+        asked |= {"goal": "min"} if readings.timed and how == MEDIANS and "goal" not in asked else {}
+        asked["pilot"] = readings.tapes
+    option = next(iter(file), "").replace("_", "-")
+    refuse(option and pilot is None, f"--{option} says how a pilot file is read; give one with --pilot FILE")
+    found = plan(**asked)
+    assumed = "" if pilot is not None else _describe_defaults(asked)
+    code = GOOD if found.identifiable else UNDECIDED
+    code = show(ctx, Answer(partial(_text, found, assumed), code, {"json": lambda: json_text(found.to_dict())}))
     if plot is not None:
         from truearm.report.plot import save_plan
 
-        done = export(plot, lambda: save_plan(found, plot))
-    ctx.exit(ERROR if not done else GOOD if found.identifiable else UNDECIDED)
+        code = code if export(plot, lambda: save_plan(found, plot)) else ERROR
+    ctx.exit(code)
 
 
-def _describe_defaults(given: set[str], chosen: Mapping[str, Any]) -> str:
+def _describe_defaults(asked: Mapping[str, Any]) -> str:
     """Return the defaults that the numbers rest on."""
-    defaults = []
-    if "gap" not in given:
-        defaults.append(("a gap of 0.5 between the best arm and every other", "--gap"))
-    if "family" not in given and chosen["share"] is None:
-        defaults.append((f"{chosen['family']} readings of unit scale", "--family"))
-    if not defaults:
-        return ""
-    whats, hows = zip(*defaults, strict=True)
-    return f" This assumes {' and '.join(whats)}; change it with {', '.join(hows)} or --pilot FILE."
+    defaults = {} if "gap" in asked else {"--gap": "a gap of 0.5 between the best arm and every other"}
+    if "family" not in asked and "share" not in asked:
+        defaults["--family"] = "gaussian readings of unit scale"
+    change = f"change it with {', '.join(defaults)} or --pilot FILE"
+    return f" This assumes {' and '.join(defaults.values())}; {change}." if defaults else ""
 
 
-def _text(found: Plan, assumed: str = "") -> str:
+def _text(found: Plan, assumed: str, screen: Screen) -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
-    screen, way = Screen.here(), _policy(found)
+    way = _policy(found)
     heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
-    tables = [screen.table(_needs(found)), f"{screen.wrap(heading)}\n\n{screen.table(_grid(found))}"]
+    tables = [
+        screen.table(_needs(found), words=False),
+        f"{screen.wrap(heading)}\n\n{screen.table(_grid(found), words=False)}",
+    ]
     return screen.arrange([screen.wrap(f"{found}{assumed}")], tables)
 
 

@@ -97,7 +97,7 @@ def resume(asked: RaceOptions, stack: ExitStack) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
     path, gate = asked.resume, asked.fail_if_worse_than
     stack.enter_context(lock(path))
-    race = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=asked.yes)))
+    race = stack.enter_context(saved.open_log(path, resume=True, yes=asked.yes))
     setting, study, suite = race.setting, race.study, race.suite
     known = isinstance(study.policy, AgainstControl | Alone | Paired | TopTwo)
     is_race = setting.commands and known and setting.arms == study.problem.arms

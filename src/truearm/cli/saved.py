@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -66,8 +66,6 @@ class Setting:
             is_double = arms.count(command.name) > 1
             refuse(is_double, f"two commands are called {command.name!r}; give them different names with -n")
         for stage, hooks in self.hooks.items():
-            known = stage in HOOKS and set(hooks) == set(arms)
-            refuse(not known, f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r}")
             other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
             lines = {(hook.cwd, hook.text) for hook in hooks.values()}
             is_mixed = other is not None and len(lines) > len(
@@ -145,12 +143,11 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
 
 
 @contextmanager
-def open_log(
-    path: str | Path, *, resume: bool = False, agree: Callable[[Mapping[str, Any], Setting], None] | None = None
-) -> Iterator[Race]:
-    """Open a log and replay its study, which goes on logging there; `agree` is called before anything is written.
+def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> Iterator[Race]:
+    """Open a log and replay its study, which goes on logging there.
 
-    With `resume`, pulls without a reading count as missing, at their worst: their runs are over.
+    With `resume`, a user who did not start it is asked first, unless `yes`, and pulls without a reading count as
+    missing, at their worst: their runs are over.
     """
     maker = f"`truearm race --save {path}`"
     refuse(not Path(path).exists(), f"there is no file {str(path)!r}; {maker} makes it")
@@ -164,8 +161,8 @@ def open_log(
             race, suite = definition.get("race"), definition.get("suite")
             found = {} if race is None else {"setting": from_plain(Setting, race, "race")}
             found |= {} if suite is None else {"suite": from_plain(Suite, suite, "suite")}
-        if "setting" in found and agree is not None:
-            agree(definition, found["setting"])
+        if "setting" in found and resume and not yes:
+            _agree(str(path), definition, found["setting"])
         with _explain_damage(path):
             study = resume_study(store, broke_off=resume)
         yield Race(study=study, store=store, **found)
@@ -175,19 +172,16 @@ def open_log(
 def _explain_damage(path: str | Path) -> Iterator[None]:
     try:
         yield
-    except (TruearmError, OSError, MemoryError):
+    except (TruearmError, OSError, MemoryError, sqlite3.OperationalError):  # not the content
         raise
-    except sqlite3.OperationalError as error:  # the disk, a lock or the file system, not the content
-        msg = f"{path} cannot be opened as a log: {error}; make its folder writable, or copy the log elsewhere"
-        raise InvalidArgument(msg) from error
     except Exception as error:
         msg = f"{path} is damaged ({first_line(error):.120}) and was not changed; use a copy, or another file"
         raise InvalidArgument(msg) from error
 
 
-def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bool) -> None:
+def _agree(path: str, definition: Mapping[str, Any], setting: Setting) -> None:
     """Return if this user started the log on this machine, or agrees to run its commands; raise otherwise."""
-    if yes or is_mine(_text(definition), definition.get(_SIGNATURE)):
+    if is_mine(_text(definition), definition.get(_SIGNATURE)):
         return
     name = printable(path)
     words = "\n".join([f"{name} was not started by you on this machine. Continuing it runs:", *_describe(setting)])

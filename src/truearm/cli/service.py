@@ -14,14 +14,14 @@ from typing import Any
 import click
 
 from truearm.claims.plain import from_plain
-from truearm.cli.answer import exit_code
+from truearm.cli.answer import GOOD, exit_code
 from truearm.cli.options import declare
 from truearm.commands.command import Command
 from truearm.commands.measure import Conditions, measure
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
-from truearm.problem import Problem, Pull
-from truearm.report.numbers import count, name_of
+from truearm.problem import Problem, Pull, refuse
+from truearm.report.numbers import name_of, plural
 from truearm.service.client import Client, ServiceError
 
 _FIRST_ANSWER_S = 0.5  # then a line says that the server does not answer
@@ -48,11 +48,11 @@ _WORK = """
 --worker NAME  Name of this worker; host and process by default.
 --metric wall|cpu|memory|stdout  What is measured: the number on the last line that is printed, wall time, cpu
     time, or peak memory. [default: stdout]
---timeout SECONDS  Kill a run after this many seconds; it counts as worst.
++ timeout
 -i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping.
 --any-name  Allow any arm name: you trust the author of the study, or the command treats names as text.
 -M, --max-pulls N  End after this many pulls of this worker.
--q, --quiet  Say nothing but the end.
++ quiet
 """
 
 
@@ -76,16 +76,15 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
     except ModuleNotFoundError as error:
         msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
         raise InvalidArgument(msg) from None
+    new, old = chosen["new_token"], chosen["remove_token"]
     actions = [f"--{name.replace('_', '-')}" for name in ("new_token", "remove_token", "tokens") if chosen[name]]
-    if len(actions) > 1:
-        msg = f"{' and '.join(actions)} cannot be combined, and nothing was done; use one at a time"
-        raise InvalidArgument(msg)
-    if chosen["new_token"] is not None:
-        role, colon, study = chosen["new_token"].partition(":")
+    msg = f"{' and '.join(actions)} cannot be combined, and nothing was done; use one at a time"
+    refuse(len(actions) > 1, msg)
+    if new is not None:
+        role, colon, study = new.partition(":")
         click.echo(access.create_token(Database(database), role, study if colon else None))
-    elif chosen["remove_token"] is not None:
-        if not access.remove_token(Database(database), chosen["remove_token"]):
-            raise InvalidArgument(f"there is no token {chosen['remove_token']!r}; see --tokens")
+    elif old is not None:
+        refuse(not access.remove_token(Database(database), old), f"there is no token {old!r}; see --tokens")
     elif chosen["tokens"]:
         for name, _, role, bound in access.list_tokens(Database(database)):
             click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
@@ -101,7 +100,7 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
 @click.argument("study")
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
 @declare(_WORK)
-def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
+def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> int:  # noqa: ANN401
     """Measure for a study that `truearm serve` hosts, until it is decided.
 
     \b
@@ -134,23 +133,23 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
                 if not chosen["quiet"]:
                     click.echo(f"{pull.ticket}\t{name_of(pull.arm)}\t{value:g}", err=True)
         result = client.result if client.done else None
-    were = "1 pull was" if made == 1 else f"{count(made)} pulls were"
-    click.echo(f"{were} measured here. {_ending(client, result)}")
+    ending = f"The study is not decided; see {client.url}/studies/{client.name}"
     if result is not None:
-        raise SystemExit(exit_code(result))
+        best = "no winner" if result.best is None else f"{name_of(result.best)} is best"
+        ending = f"The study is done: {result.status.value}, {best}."
+    click.echo(f"{plural(made, 'pull')} measured here. {ending}")
+    return GOOD if result is None else exit_code(result)
 
 
 def _check_template(words: Sequence[str]) -> None:
     """Refuse a command that cannot start before a pull is asked for, which would be lost."""
-    if not any("{arm}" in word for word in words):
-        msg = f"command {shlex.join(words)!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
-        raise InvalidArgument(msg)
-    if "{arm}" in words[0]:
-        msg = "{arm} cannot be the program: the author of the study would choose what runs here; name one first"
-        raise InvalidArgument(msg)
-    if shutil.which(words[0]) is None:
-        msg = f"there is no program {words[0]!r} here (no shell is used); check its name and the directory"
-        raise InvalidArgument(msg)
+    line = shlex.join(words)
+    msg = f"command {line!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
+    refuse("{arm}" not in line, msg)
+    msg = "{arm} cannot be the program: the author of the study would choose what runs here; name one first"
+    refuse("{arm}" in words[0], msg)
+    msg = f"there is no program {words[0]!r} here (no shell is used); check its name and the directory"
+    refuse(shutil.which(words[0]) is None, msg)
 
 
 def _report_silence(client: Client) -> None:
@@ -167,19 +166,13 @@ def _report_silence(client: Client) -> None:
 
 def _commands(template: Sequence[str], state: Mapping[str, Any], *, any_name: bool) -> dict[str, Command]:
     names = [arm["name"] for arm in state["arms"]]
-    if not any_name and (odd := next(filter(_NOT_PLAIN.search, names), None)) is not None:
-        raise InvalidArgument(
-            f"arm {odd!r} is not a plain name, and the command could take it for a program, an option or code; "
-            "use plain names in the study, or allow any with --any-name"
-        )
+    odd = None if any_name else next(filter(_NOT_PLAIN.search, names), None)
+    why = "is not a plain name, and the command could take it for a program, an option or code"
+    refuse(odd is not None, f"arm {odd!r} {why}; use plain names in the study, or allow any with --any-name")
     inside = next((word for word in template if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))), None)
-    unsafe = next((name for name in names if shlex.quote(name) != name), None)
-    if inside is not None and unsafe is not None:
-        msg = (
-            f"arm {name_of(unsafe)} would become code in {inside!r}; make {{arm}} a separate word, "
-            "for example in sh -c './measure \"$1\"' sh {arm}"
-        )
-        raise InvalidArgument(msg, "command", shlex.join(template))
+    unsafe = next((name_of(name) for name in names if shlex.quote(name) != name), None)
+    remedy = "make {arm} a separate word, for example in sh -c './measure \"$1\"' sh {arm}"
+    refuse(inside and unsafe, f"arm {unsafe} would become code in {inside!r}; {remedy}")
     lines = {name: shlex.join(word.replace("{arm}", name) for word in template) for name in names}
     return {name: Command(line, name=name, shell="none") for name, line in lines.items()}
 
@@ -194,10 +187,3 @@ def _account(client: Client, current: Pull, others: Sequence[Pull]) -> Iterator[
         for pull in others:
             client.release(pull)
         raise
-
-
-def _ending(client: Client, result: Any) -> str:  # noqa: ANN401 - a result or None
-    if result is None:
-        return f"The study is not decided; see {client.url}/studies/{client.name}"
-    best = "no winner" if result.best is None else f"{name_of(result.best)} is best"
-    return f"The study is done: {result.status.value}, {best}."

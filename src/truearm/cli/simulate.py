@@ -4,13 +4,14 @@ import json
 import math
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from itertools import product
 from typing import Any
 
 import click
 
 from truearm import lab
-from truearm.cli.answer import Screen
+from truearm.cli.answer import GOOD, Answer, Screen, show
 from truearm.cli.options import declare
 from truearm.problem import Adversary, Contamination
 
@@ -32,7 +33,8 @@ _OPTIONS = """
 @click.command("simulate")
 @click.argument("instances", nargs=-1, metavar="INSTANCE...")
 @declare(_OPTIONS, policy={"default": ("toptwo",), "show_default": True})
-def simulate_command(instances: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401 - the options
+@click.pass_context
+def simulate_command(ctx: click.Context, /, instances: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Run policies on INSTANCE and count errors and pulls; `limit` is the least number of pulls of any method.
 
     \b
@@ -55,7 +57,7 @@ def simulate_command(instances: tuple[str, ...], **chosen: Any) -> None:  # noqa
             given = {"contamination": contamination, "delta": chosen["delta"], "seed": chosen["seed"]}
             done = lab.simulate(policy, instance, attack, runs, executor=executor, **given)
             rows.append({"instance": name, "policy": policy, **_row(done.summary)})
-    click.echo(json.dumps(rows, indent=1)) if chosen["json"] else _show(rows)
+    ctx.exit(show(ctx, Answer(partial(_table, rows), GOOD, {"json": partial(json.dumps, rows, indent=1)})))
 
 
 def _attack(kind: str, instance: lab.Instance, contamination: Contamination | None) -> lab.Attack | None:
@@ -77,10 +79,9 @@ def _row(summary: lab.Summary) -> dict[str, Any]:
     }
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _table(rows: list[dict[str, Any]], screen: Screen) -> str:
     cells = [tuple(_cell(row[name], 2 if name == "ratio" else 0) for name in _COLUMNS) for row in rows]
-    titles = tuple(name.replace("_", " ") for name in _COLUMNS)
-    click.echo(Screen.here().table([titles, *cells], words=False))
+    return screen.table([tuple(name.replace("_", " ") for name in _COLUMNS), *cells], words=False)
 
 
 def _cell(value: object, digits: int) -> str:

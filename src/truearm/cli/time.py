@@ -18,13 +18,13 @@ from truearm.cli.options import TIMES, declare
 from truearm.commands.measure import machine
 from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
 from truearm.commands.terminal import interruptible
-from truearm.errors import ArmFailed, InvalidArgument
+from truearm.errors import ArmFailed
+from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import document
-from truearm.report.numbers import Unit, count, name_of, plural, unit_for
+from truearm.report.numbers import count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
-_NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
 _OPTIONS = f"""
 -s, --setup STATEMENT...  Run before each block of loops, outside of the clock; repeatable, one line each.
 -n, --name NAME...  Name of a statement; repeatable.
@@ -34,8 +34,7 @@ _OPTIONS = f"""
 {TIMES.strip()}
 -r, --runs N  Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.
 --max-time SECONDS  Stop after this many seconds (or 5m, 1h). [default: 180]
---seed COUNT  Seed of the order inside each round.
-+ json export-html quiet
++ seed json export-html quiet
 -v, --verbose  Also print how it was measured.
 """
 
@@ -74,7 +73,7 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
         "interpreters": {name: Path(timer.python).name for name, timer in timers.items()},
     }
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
-    voice = words.voice_for(result, "wall", _unit(result))._replace(options=True)
+    voice = words.voice_for(result, "wall", unit_for("wall", result.arms))._replace(options=True)
     answer = answer_with(
         result,
         voice,
@@ -90,33 +89,23 @@ def _make_timers(
     statements: Sequence[str], names: Sequence[str], setup: Sequence[str], pythons: Sequence[str]
 ) -> dict[str, FreshTimer]:
     """Return a timer for every statement with every interpreter, by name."""
-    if len(names) > len(statements):
-        msg = f"there are {len(names)} names for {plural(len(statements), 'statement')}; give one -n for each"
-        raise click.UsageError(msg)
+    msg = f"there are {len(names)} names for {plural(len(statements), 'statement')}; give one -n for each"
+    refuse(len(names) > len(statements), msg)
     timers: dict[str, FreshTimer] = {}
     for python in pythons or (sys.executable,):
         for i, statement in enumerate(statements):
             name = names[i] if i < len(names) else statement
             if len(pythons) > 1:
                 name = python if len(statements) == 1 else f"{name} ({python})"
-            if name in timers:
-                raise click.UsageError(f"two statements are called {name!r}; give them different names with -n")
+            refuse(name in timers, f"two statements are called {name!r}; give them different names with -n")
             timers[name] = FreshTimer(text=statement, setup="\n".join(setup) or "pass", python=_locate(python))
     return timers
 
 
 def _locate(python: str) -> str:
     found = shutil.which(python)
-    if found is None:
-        where = "is not on the PATH" if "/" not in python else "is not a program"
-        raise InvalidArgument(f"--python {python!r} {where}; give the path of an interpreter")
-    return str(Path(found).absolute())
-
-
-def _unit(result: Result) -> Unit:
-    unit = unit_for("wall", result.arms)
-    below = all(arm.observed < unit.size for arm in result.arms)  # a microsecond
-    return _NANOSECONDS if below else unit
+    refuse(found is None, f"--python {python!r} is not a program on the PATH; give the path of an interpreter")
+    return str(Path(found or "").absolute())
 
 
 def _notes(result: Result, *, verbose: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ import click
 from truearm import store
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
-from truearm.cli.answer import FAILED, GOOD, UNDECIDED, Screen
+from truearm.cli.answer import FAILED, GOOD, UNDECIDED, Answer, Screen, show
 from truearm.cli.options import FORM, declare
 from truearm.data.cells import Form
 from truearm.data.columns import Columns, Dataset
@@ -18,6 +18,7 @@ from truearm.data.importers import distinct_keys
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.units import Reduction
+from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import json_text
 from truearm.report.numbers import name_of, plural
@@ -29,11 +30,7 @@ _HEADER_BYTES = 100
 
 
 _OPTIONS = f"""
---arm COLUMN  The column of READINGS that names the arm.
---value COLUMN  The column of READINGS that holds the reading.
-+ unit order
---round COLUMN|rows  The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.
-+ {" ".join(FORM)}
++ arm value unit order round {" ".join(FORM)}
 --head DIGEST  A head of the log that was noted before: it must be in its chain.
 + json
 """
@@ -43,7 +40,10 @@ _OPTIONS = f"""
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
 @declare(_OPTIONS)
-def verify_command(file: str, readings: str | None, *, head: str | None, json: bool, **roles: Any) -> int:  # noqa: ANN401
+@click.pass_context
+def verify_command(
+    ctx: click.Context, /, file: str, readings: str | None, *, head: str | None, **roles: str | None
+) -> None:
     """Decide again from the readings, and compare everything that FILE says.
 
     \b
@@ -64,29 +64,32 @@ def verify_command(file: str, readings: str | None, *, head: str | None, json: b
             is_log = start.startswith(_SQLITE)
             raw = b"" if is_log else start + opened.read()
         if is_log:
-            if readings is not None:
-                turned = f"truearm verify {readings} {file}"
-                raise InvalidArgument(f"a log is verified alone; to verify a result with it: {turned}")
+            turned = f"truearm verify {readings} {file}"
+            refuse(readings is not None, f"a log is verified alone; to verify a result with it: {turned}")
             is_ledger = int.from_bytes(start[68:72], "big") == store.LEDGER  # its application id
             said, more = (_check_ledger if is_ledger else _check_log)(file, head)
         else:
             if head is not None:
-                _check_head(readings, head)
+                no_log = readings is None or not _is_log(readings)
+                refuse(no_log, "--head is that of a log; give the log it belongs to, or remove --head")
+                store.verify(str(readings), head)
             data = _parse(file, raw)
             found = verify(data, None if readings is None else _readings(readings, roles, data))
-            said = _describe(found, file)
+            said = f"Verified: {name_of(file)} follows from its readings."
+            said = said if found else f"Verified with trust in: {'; '.join(found.trust)}."
+            if found.beside:
+                said += f"\nNot a part of the certificate: {', '.join(map(name_of, found.beside))}."
     except VerificationError as error:
         failed = str(error)
         said = f"Not verified: {failed}."
     plain = {"verified": bool(found) and failed is None, "trust": list(found.trust), "beside": list(found.beside)}
-    click.echo(json_text({**plain, "failed": failed, **more}) if json else said)
-    return FAILED if failed is not None else GOOD if found else UNDECIDED
+    code = FAILED if failed is not None else GOOD if found else UNDECIDED
+    forms = {"json": lambda: json_text({**plain, "failed": failed, **more})}
 
+    def text(screen: Screen) -> str:
+        return "\n".join(map(screen.wrap, said.split("\n"))) if screen.terminal else said
 
-def _check_head(path: str | None, noted: str) -> None:
-    if path is None or not _is_log(path):
-        raise InvalidArgument("--head is that of a log; give the log it belongs to, or remove --head")
-    store.verify(path, noted)
+    ctx.exit(show(ctx, Answer(text, code, forms)))
 
 
 def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
@@ -96,7 +99,7 @@ def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
         f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
         f"unless its digests were recomputed too. Note its head to rule that out: {found.head}"
     )
-    return Screen.here().wrap(said), {"events": found.events, "head": found.head}
+    return said, {"events": found.events, "head": found.head}
 
 
 def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
@@ -105,16 +108,7 @@ def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]
 
     book = read_ledger(path, noted)
     said = words.ledger_verified(book.account, name_of(path), book.head)
-    return Screen.here().wrap(said), {"gates": len(book.gates), "head": book.head}
-
-
-def _describe(found: Verified, file: str) -> str:
-    """Return what was found as lines of text."""
-    trusted = f"Verified with trust in: {'; '.join(found.trust)}."
-    lines = [f"Verified: {name_of(file)} follows from its readings." if found else trusted]
-    if found.beside:
-        lines.append(f"Not a part of the certificate: {', '.join(map(name_of, found.beside))}.")
-    return "\n".join(lines)
+    return said, {"gates": len(book.gates), "head": book.head}
 
 
 def _is_log(path: str) -> bool:

@@ -31,7 +31,12 @@ class Unit(NamedTuple):
 
 
 PLAIN_UNIT = Unit()
-TIMES = (Unit("us", "microseconds", 1e-6), Unit("ms", "milliseconds", 1e-3), Unit("s", "seconds", 1.0))
+TIMES = (
+    Unit("ns", "nanoseconds", 1e-9),
+    Unit("us", "microseconds", 1e-6),
+    Unit("ms", "milliseconds", 1e-3),
+    Unit("s", "seconds", 1.0),
+)
 SIZES = (
     Unit("B", "bytes", 1.0),
     Unit("KiB", "kibibytes", 1024.0),

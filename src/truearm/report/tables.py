@@ -15,7 +15,6 @@ from truearm.claims.suite import Compared, SuiteResult
 from truearm.problem import Adversary
 from truearm.report.numbers import (
     PLAIN_UNIT,
-    TIMES,
     Unit,
     breakdown_percent,
     column_name,
@@ -113,7 +112,7 @@ def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Ma
     They describe the readings and claim nothing; a mean with a time-out in it is left out. Times are those that
     hyperfine would write.
     """
-    clock = unit_for("wall", [], unit.name or None) if unit in TIMES else TIMES[1]
+    clock = unit_for("wall", [], unit.name or None)
     known = {row["command"]: row for row in times if row.get("user") is not None}
     heading = ("command", *map(unit.title, ("mean", "deviation", "MAD", "least", "most")))
     heading += (clock.title("user"), clock.title("system")) if known else ()
