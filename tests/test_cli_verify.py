@@ -203,8 +203,8 @@ ROW = (
     "FROM truearm_event WHERE position = {}"
 )
 DAMAGED_LOGS = {
-    "a study before it": (ROW.format("'b', 0", 0), "rows outside of the chain"),
-    "a study after it": (ROW.format("'x', 0", 0), "rows outside of the chain"),
+    "a study before it": (ROW.format("'b', 0", 0), "the log was changed after it was written"),
+    "a study after it": (ROW.format("'x', 0", 0), "the log was changed after it was written"),
     "a definition that is not UTF-8": (
         "UPDATE truearm_event SET notes = notes || CAST(x'ff' AS TEXT) WHERE position = 0",
         "text that is not UTF-8",

@@ -103,11 +103,8 @@ def _describe_missing(error: click.MissingParameter) -> str:
 
 
 def _describe_unknown(option: str, ctx: click.Context) -> str:
-    if option == "--missing":
-        return "--missing was removed: missing readings always count at their worst"
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
     near = [name for name in known if name == _MEANT.get(option)] or get_close_matches(option, known, 1, 0.7)
-    near = near or [name for name in known if name.rpartition("-")[2] == option.rpartition("-")[2]]
     quotes = "put each command in quotes, such as 'gzip -kf data'; " if ctx.command.name == "race" else ""
     hint = f"did you mean {near[0]}?" if near else f"{quotes}`{ctx.command_path} --help` lists the options"
     return f"{ctx.command_path} has no option {option!r}; {hint}"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
-from truearm.claims.suite import Progress, Run
+from truearm.claims.suite import Progress
 from truearm.cli.edge import load
 from truearm.cli.saved import Race
-from truearm.commands.measure import runs_of
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
 from truearm.policies import Standing
 from truearm.report import words
@@ -28,36 +27,12 @@ _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
 
 
-class Follower:
-    """Watches the metrics of a suite after every round, and knows when all are settled."""
-
-    def __init__(self, race: Race) -> None:
-        assert race.suite is not None
-        self._study = race.study
-        self._runs = runs_of(race.study.log)
-        self._progress = Progress(race.suite).after(self._runs)
-
-    def add(self, arm: str, run: Run) -> None:
-        """Add the metrics of one more run."""
-        self._runs[arm].append(run)
-
-    def done(self, first: int = 1) -> bool:
-        """Return True if all comparisons are settled after at least `first` rounds."""
-        if self._study.in_round:
-            return False
-        self._progress = self._progress.after(self._runs)
-        return self._progress.done and min(map(len, self._runs.values())) >= first
-
-    def __str__(self) -> str:
-        done, pairs = count(self._progress.pairs_done), count(self._progress.pairs)
-        return f"{plural(min(map(len, self._runs.values())), 'round')}: {done} of {pairs} comparisons settled"
-
-
 class Board:
-    """Shows where a race stands, of at most `limit` seconds; of a suite, what its follower says."""
+    """Shows where a race stands, of at most `limit` seconds; of a suite, how far its comparisons are."""
 
-    def __init__(self, race: Race, *, unit: str | None, limit: float, follower: Follower | None = None) -> None:
-        self._race, self._study, self._follower = race, race.study, follower
+    def __init__(self, race: Race, *, unit: str | None, limit: float) -> None:
+        self._race, self._study = race, race.study
+        self.suite: Progress | None = None
         self._unit, self._limit = unit, limit
         self._started, self._pulls = time.monotonic(), race.study.pulls
         self._next = 0.0
@@ -114,9 +89,11 @@ class Board:
         from rich.table import Table
         from rich.text import Text
 
-        if self._follower is not None:
-            return Text(f"{self._follower}; Ctrl-C to stop", style="dim")
         problem, standing, readings = self._study.problem, self._study.standing, self._study.readings
+        if self.suite is not None:
+            rounds = plural(min(map(len, readings.values())), "round")
+            settled = f"{count(self.suite.pairs_done)} of {count(self.suite.pairs)} comparisons settled"
+            return Text(f"{rounds}: {settled}; Ctrl-C to stop", style="dim")
         plain = replace(problem, handicap=None)
         arms = [
             describe(arm, sample_of(readings[arm], len(readings[arm]), plain, arm), plain, design="sequential")

@@ -105,13 +105,6 @@ def _time_tolerance(text: str) -> Tolerance:
     return found
 
 
-def _share(text: str) -> float:
-    share = _fraction(text)
-    if not text.strip().endswith("%") and 1 < share < 100:
-        raise InvalidArgument(f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%")
-    return share
-
-
 def _delta(text: str) -> float:
     share = _fraction(text)
     if 0 < share < _MIN_DELTA:
@@ -148,7 +141,7 @@ _CHECKS: dict[str, Callable[[str], Any]] = {
     "PATIENCE": partial(_number, read=float, low=0, above=True),
     "DELTA": _delta,
     "QUANTILE": lambda text: check_quantile(_fraction(text)),
-    "SHARE": _share,
+    "SHARE": _fraction,
     "GAP": lambda text: (_fraction(text), text.strip().endswith("%")),
     "SECONDS": _seconds,
     "TOLERANCE": Tolerance.of,

@@ -17,11 +17,12 @@ import click
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
+from truearm.claims.suite import Progress
 from truearm.cli import saved
 from truearm.cli.answer import Answer
 from truearm.cli.asked import RaceOptions, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
-from truearm.cli.live import Board, Follower
+from truearm.cli.live import Board
 from truearm.cli.outcome import Ending, race_answer
 from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import (
@@ -32,6 +33,7 @@ from truearm.commands.measure import (
     median_run,
     run_hook,
     run_variables,
+    runs_of,
 )
 from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
 from truearm.commands.terminal import interruptible
@@ -146,8 +148,13 @@ def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> Iterator[Callab
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
     limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
-    with Board(race, unit=asked.time_unit, limit=limit, follower=runner.follower) as board:
-        yield board.draw
+    with Board(race, unit=asked.time_unit, limit=limit) as board:
+
+        def draw() -> None:
+            board.suite = runner.progress
+            board.draw()
+
+        yield draw
 
 
 @contextmanager
@@ -216,7 +223,9 @@ class _Runner:
         self._race, self._asked = race, asked
         self.is_brief = len(setting.commands) == 1 and asked.brief
         """Whether one command alone is measured for a few seconds only."""
-        self.follower = None if race.suite is None else Follower(race)
+        self._metrics = {} if race.suite is None else runs_of(race.study.log)
+        self.progress = None if race.suite is None else Progress(race.suite).after(self._metrics)
+        """How many comparisons of a suite are settled."""
         self.running: str | None = None
         self.stopped: str | None = None
         """The command whose run was stopped because the time was up."""
@@ -231,12 +240,13 @@ class _Runner:
 
     def is_settled(self) -> bool:
         """Return True if all metrics are settled, or a command has had its runs."""
-        most, first = self._asked.most, self._race.first
-        if self.follower is not None and self.follower.done(first):
-            return True
-        if most is None or max(self._counts.values()) < most or self._race.study.in_round:
+        most, least = self._asked.most, min(self._counts[arm] for arm in self._commands)
+        if self._race.study.in_round or least < self._race.first:
             return False
-        return min(self._counts[arm] for arm in self._commands) >= first
+        if self.progress is not None:
+            self.progress = self.progress.after(self._metrics)
+        is_done = self.progress is not None and self.progress.done
+        return is_done or (most is not None and max(self._counts.values()) >= most)
 
     def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
         """Draw, and return True if the race has what it needs, or will not get it."""
@@ -317,6 +327,6 @@ class _Runner:
         finally:
             self.running = None
         self._counts[arm] += 1
-        if self.follower is not None:
-            self.follower.add(arm, details.get(NOTE))
+        if self.progress is not None:
+            self._metrics[arm].append(details.get(NOTE))
         return Noted(value, details)
