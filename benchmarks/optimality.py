@@ -25,7 +25,7 @@ from truearm import Contamination, families, lab
 from truearm.evidence import Judge, Levels, by_looks, pair
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
-from truearm.policies.toptwo import GROWTH, START
+from truearm.policies import GROWTH, START
 from truearm.problem import Problem
 
 ROOT = Path(__file__).parent.parent

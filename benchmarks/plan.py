@@ -19,7 +19,7 @@ import numpy as np
 
 from truearm import families, lab, planning
 from truearm.lab.simulate import simulate
-from truearm.policies.toptwo import START
+from truearm.policies import START
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "truearm" / "planning.py"

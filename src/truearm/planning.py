@@ -34,8 +34,8 @@ from truearm.evidence.wins import win_level
 from truearm.families import Law
 from truearm.lab.adversaries import Observed
 from truearm.lab.limits import characteristic_time, is_decidable
+from truearm.policies import START
 from truearm.policies.paper import GROWTH
-from truearm.policies.toptwo import START
 from truearm.problem import (
     Adversary,
     Contamination,

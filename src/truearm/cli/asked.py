@@ -26,7 +26,7 @@ from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import least_rounds, win_level_of
-from truearm.policies.toptwo import START
+from truearm.policies import START
 from truearm.problem import Handicap, Problem, Tolerance, refuse
 from truearm.report.numbers import plural
 

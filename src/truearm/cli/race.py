@@ -11,7 +11,7 @@ from truearm.cli.asked import RaceOptions, check
 from truearm.cli.options import TIMES, declare, exit_codes, given
 from truearm.commands.measure import SUITE
 from truearm.commands.process import check_posix
-from truearm.policies.toptwo import START
+from truearm.policies import START
 
 _OPTIONS = f"""
 -n, --command-name NAME...  Name of a command; repeatable.

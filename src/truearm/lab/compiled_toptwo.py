@@ -25,8 +25,9 @@ from truearm.lab.kernels import (
     merge,
     rank_at_least,
 )
+from truearm.policies import GROWTH
 from truearm.policies import toptwo as policy
-from truearm.policies.toptwo import GROWTH, SWITCH, TIE
+from truearm.policies.toptwo import SWITCH, TIE
 
 divergence, split = jit(levels.divergence), jit(policy.split)
 

@@ -16,6 +16,7 @@ from truearm.evidence import Levels, portfolio
 from truearm.lab import compiled_toptwo as toptwo
 from truearm.lab.kernels import Floats, mixture
 from truearm.lab.simulate import Run
+from truearm.policies import FUTILITY
 from truearm.policies import toptwo as policy_module
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
@@ -95,7 +96,7 @@ def _rules(state: policy_module.TopTwoState, max_pulls: int) -> toptwo.Rules:
         tolerance=problem.tolerance.amount,
         log_bar=math.log(len(problem.arms) / problem.delta) + _LOG_SLACK,
         stale=policy_module.STALE,
-        futility=policy_module.FUTILITY,
+        futility=FUTILITY,
         max_pulls=max_pulls,
     )
 

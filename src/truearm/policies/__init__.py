@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_h
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.claims.certificate import Claim, Verdict
+from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
@@ -26,6 +26,10 @@ State = TypeVar("State")
 T = TypeVar("T")
 Batch = Mapping[str, int]
 """How many more pulls of each arm are wanted; every number is positive."""
+
+START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
+GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
+FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
 class Told(NamedTuple):
@@ -70,13 +74,27 @@ def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
 
 def merge(judge: "Judge", told: Mapping[str, Told], issued: Mapping[str, int]) -> "Judge":
     """Return the judge with what came in; of the pulls issued, those not told yet are out."""
-    by_arm = zip(judge.problem.arms, judge.samples, strict=True)
-    return judge.after(tuple(_add_readings(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm))
+    arms = judge.problem.arms
+    by_arm = zip(arms, judge.samples, strict=True)
+    samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
+    # what was out when an entry began or ended, and has come in, belongs to it
+    entries = (
+        entry._replace(before=_add_late(entry.before, new), until=entry.until and _add_late(entry.until, new))
+        for entry in judge.entries
+        for new in (told.get(arms[entry.arm]),)
+    )
+    return judge.after(tuple(samples), entries=tuple(entries))
 
 
-def _add_readings(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
-    n = sample.n if issued is None else issued
+def _add_late(sample: "Sample", told: Told | None) -> "Sample":
+    return _add_readings(sample, told, sample.n) if sample.pending else sample
+
+
+def _add_readings(sample: "Sample", told: Told | None, n: int) -> "Sample":
+    """Return the sample of the first n pulls, with those readings that answer one of them."""
     indices, values = told or Told(np.empty(0, dtype=np.intp), np.empty(0))
+    early = indices < n
+    indices, values = indices[early], values[early]
     if not values.size and n == sample.n:
         return sample
     if sample.tape is not None:
@@ -88,6 +106,22 @@ def make_claim(judge: "Judge", arm: int, accuser: int, log_evidence: float, *, t
     """Return the claim that an arm is not better than another, as of the readings at hand."""
     arms, counts = judge.problem.arms, tuple(s.n for s in judge.samples)
     return Claim(arms[arm], arms[accuser], counts, len(judge.entries), log_evidence, tolerant)
+
+
+def make_verdict(
+    judge: "Judge", status: Status, alive: Iterable[int], claims: tuple[Claim, ...], best: int | None = None
+) -> Verdict:
+    """Return the verdict that leaves some arms, with what it rests on."""
+    arms = judge.problem.arms
+    ends = ((e.arm, e.before.n, (e.until or judge.samples[e.arm]).n) for e in judge.entries)
+    return Verdict(
+        status=status,
+        best=None if best is None else arms[best],
+        candidates=tuple(arms[i] for i in alive),
+        rule=judge.rule,
+        entries=tuple(Entered(arms[i], start, end) for i, start, end in ends),
+        claims=claims,
+    )
 
 
 def tolerable(judge: "Judge", others: Iterable[int]) -> tuple[Claim, ...]:

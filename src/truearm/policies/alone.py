@@ -5,17 +5,14 @@ if such a study is stopped early, it holds at all times together: a second state
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.policies import Batch, Standing, Told, merge
+from truearm.policies import GROWTH, START, Batch, Standing, Told, make_verdict, merge
 from truearm.problem import Problem, check_count
-
-START = 16  # pulls before the first look: fewer bound nothing
-GROWTH = 0.02  # a batch adds at most this fraction, as in other policies
 
 
 class AloneState(NamedTuple):
@@ -92,11 +89,6 @@ def _verdict(state: AloneState, *, fixed: bool = False) -> Verdict:
     """Return that the only arm is the best one, unless it was to be known better than it is."""
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _is_narrow(state) and not fixed):
-        return Verdict(status=Status.EXHAUSTED, candidates=problem.arms, rule=state.judge.rule)
-    return Verdict(
-        status=Status.strict(problem),
-        candidates=problem.arms,
-        best=problem.arms[0],
-        rule=state.judge.rule,
-        design="fixed" if fixed else "sequential",
-    )
+        return make_verdict(state.judge, Status.EXHAUSTED, [0], ())
+    verdict = make_verdict(state.judge, Status.strict(problem), [0], (), 0)
+    return replace(verdict, design="fixed") if fixed else verdict

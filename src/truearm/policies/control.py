@@ -17,16 +17,26 @@ from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
-from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, make_claim, merge, put
+from truearm.policies import (
+    FUTILITY,
+    GROWTH,
+    START,
+    Batch,
+    Eager,
+    Look,
+    Standing,
+    Told,
+    lacking,
+    make_claim,
+    merge,
+    put,
+)
 from truearm.problem import Problem, check_count
 
-START = 16  # pulls of every arm first, as `toptwo`
-GROWTH = 0.02  # a batch adds at most this fraction to either arm, as `toptwo`
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
 SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
 STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply
-FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
 
 
 class ControlState(NamedTuple):

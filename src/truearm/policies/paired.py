@@ -17,11 +17,19 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import forecast
-from truearm.policies import Batch, Eager, Standing, Told, make_claim, merge, tolerable
+from truearm.policies import (
+    FUTILITY,
+    GROWTH,
+    Batch,
+    Eager,
+    Standing,
+    Told,
+    make_claim,
+    make_verdict,
+    merge,
+    tolerable,
+)
 from truearm.problem import Problem, check_count
-
-GROWTH = 0.02  # a batch adds at most this fraction to the rounds: late by as much, and as many looks fewer
-FUTILITY = 1.05  # growth of the rounds between two checks that more of them could help at all
 
 
 class PairedState(NamedTuple):
@@ -122,8 +130,8 @@ class Paired(Eager):
         status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
         # an arm that has passed a gate is measured no longer, and may still be the best
-        left = state if state.guard is None else state._replace(alive=tuple(range(len(arms))))
-        so_far = _verdict(left, status, None)
+        left = state.alive if state.guard is None else range(len(arms))
+        so_far = make_verdict(judge, status, left, state.claims)
         if leader is None:
             return Standing(None, alive, against, judge.log_threshold, so_far)
         judge = judge.after(leader=leader)
@@ -236,15 +244,4 @@ def _direct(state: PairedState, claim: Claim) -> Claim:
 
 
 def _end(state: PairedState, status: Status, best: int | None) -> PairedState:
-    return state._replace(decision=_verdict(state, status, best))
-
-
-def _verdict(state: PairedState, status: Status, best: int | None) -> Verdict:
-    arms = state.problem.arms
-    return Verdict(
-        status=status,
-        candidates=tuple(arms[i] for i in state.alive),
-        best=None if best is None else arms[best],
-        rule=state.judge.rule,
-        claims=state.claims,
-    )
+    return state._replace(decision=make_verdict(state.judge, status, state.alive, state.claims, best))

@@ -12,14 +12,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from truearm.claims.certificate import Claim, Entered, Status, Verdict
+from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.evidence import Entry, Judge
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Eager, Look, Standing, Told, lacking, make_claim, merge, put, tolerable
+from truearm.policies import (
+    FUTILITY,
+    GROWTH,
+    START,
+    Batch,
+    Eager,
+    Look,
+    Standing,
+    Told,
+    lacking,
+    make_claim,
+    make_verdict,
+    merge,
+    put,
+    tolerable,
+)
 from truearm.problem import Problem, check_count
 
-START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
-GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
 EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
@@ -27,7 +40,6 @@ SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence sec
 # needed 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
 STALE = 1.2
 TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
-FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
 class TopTwoState(NamedTuple):
@@ -116,7 +128,7 @@ class TopTwo(Eager):
         return _decide(state)
 
     def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-        return _decide(_merge(state, told, issued))
+        return _decide(state._replace(judge=merge(state.judge, told, issued)))
 
     def standing(self, state: TopTwoState) -> Standing:
         arms, tested = state.problem.arms, state
@@ -128,27 +140,8 @@ class TopTwo(Eager):
         is_futile = leader is not None and tested.judge.is_futile(tested.alive)
         status = Status.INDISTINGUISHABLE if is_futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
-
-
-def _merge(state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-    arms = state.problem.arms
-    entries = tuple(_later(e, told[arms[e.arm]]) if arms[e.arm] in told else e for e in state.judge.entries)
-    return state._replace(judge=merge(state.judge, told, issued).after(entries=entries))
-
-
-def _later(entry: Entry, new: Told) -> Entry:
-    """Return an entry with what was out when it began, or when it ended, and has come in."""
-    if not (entry.before.pending or (entry.until and entry.until.pending)):
-        return entry
-    return Entry(entry.arm, _add_readings(entry.before, new), entry.until and _add_readings(entry.until, new))
-
-
-def _add_readings(sample: Sample, new: Told) -> Sample:
-    if not sample.pending:
-        return sample
-    late = new.values[new.indices < sample.n]
-    return sample.extend(late, pending=sample.pending - late.size)
+        so_far = make_verdict(tested.judge, status, tested.alive, tested.claims)
+        return Standing(leader, alive, against_each, state.judge.log_threshold, so_far)
 
 
 def _follow(state: TopTwoState, leader: int) -> TopTwoState:
@@ -197,28 +190,11 @@ def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
 
 
 def _stop(state: TopTwoState, status: Status | None = None) -> TopTwoState:
-    arms = state.problem.arms
-    if status is None and len(state.alive) > 1:
-        status = Status.INDISTINGUISHABLE
-    elif status is None:
-        status = Status.strict(state.problem)
-    decided = status is not Status.INDISTINGUISHABLE
-    best = arms[state.alive[0] if len(state.alive) == 1 else state.leader] if decided else None
-    return state._replace(decision=_verdict(state, status, best))
-
-
-def _verdict(state: TopTwoState, status: Status, best: str | None) -> Verdict:
-    arms = state.problem.arms
-    return Verdict(
-        status=status,
-        best=best,
-        candidates=(best,) if best is not None else tuple(arms[i] for i in state.alive),
-        rule=state.judge.rule,
-        entries=tuple(
-            Entered(arms[e.arm], e.before.n, (e.until or state.samples[e.arm]).n) for e in state.judge.entries
-        ),
-        claims=state.claims,
-    )
+    alive, best = state.alive, state.alive[0] if len(state.alive) == 1 else state.leader
+    status = status or (Status.INDISTINGUISHABLE if len(alive) > 1 else Status.strict(state.problem))
+    if status is Status.INDISTINGUISHABLE:
+        return state._replace(decision=make_verdict(state.judge, status, alive, state.claims))
+    return state._replace(decision=make_verdict(state.judge, status, [best], state.claims, best))
 
 
 def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
