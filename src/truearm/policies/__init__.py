@@ -6,9 +6,9 @@ new state. Readings are oriented: bigger is better. The rules live in the siblin
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,28 +62,81 @@ class Eager:
         return decision
 
 
-def lacking(first: int, arms: Iterable[str], samples: "Iterable[Sample]") -> dict[str, int]:
-    """Return what the arms still lack of their first pulls."""
-    return {arm: first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < first}
-
-
 def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
     """Return a tuple with another value at one place."""
     return (*values[:i], value, *values[i + 1 :])
 
 
-def merge(judge: "Judge", told: Mapping[str, Told], issued: Mapping[str, int]) -> "Judge":
-    """Return the judge with what came in; of the pulls issued, those not told yet are out."""
-    arms = judge.problem.arms
-    by_arm = zip(arms, judge.samples, strict=True)
-    samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
-    # what was out when an entry began or ended, and has come in, belongs to it
-    entries = (
-        entry._replace(before=_add_late(entry.before, new), until=entry.until and _add_late(entry.until, new))
-        for entry in judge.entries
-        for new in (told.get(arms[entry.arm]),)
-    )
-    return judge.after(tuple(samples), entries=tuple(entries))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What every policy that asks a judge needs for its next step."""
+
+    judge: "Judge"
+    alive: tuple[int, ...]
+    """Arms that are neither rejected nor settled."""
+    claims: tuple[Claim, ...] = ()
+    first: int
+    """Pulls of every arm before the first decision."""
+    decision: "Batch | Verdict" = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem:
+        return self.judge.problem
+
+    @property
+    def samples(self) -> "tuple[Sample, ...]":
+        return self.judge.samples
+
+    @property
+    def pulls(self) -> int:
+        return sum(sample.n for sample in self.samples)
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """What the arms still lack of their first pulls."""
+        arms = zip(self.problem.arms, self.samples, strict=True)
+        return {arm: self.first - sample.n for arm, sample in arms if sample.n < self.first}
+
+    def after(self, told: Mapping[str, Told], issued: Mapping[str, int]) -> Self:
+        """Return the state with what came in; of the pulls issued, those not told yet are out."""
+        arms = self.problem.arms
+        by_arm = zip(arms, self.samples, strict=True)
+        samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
+        # what was out when an entry began or ended, and has come in, belongs to it
+        entries = (
+            entry._replace(before=_add_late(entry.before, new), until=entry.until and _add_late(entry.until, new))
+            for entry in self.judge.entries
+            for new in (told.get(arms[entry.arm]),)
+        )
+        return replace(self, judge=self.judge.after(tuple(samples), entries=tuple(entries)))
+
+    def claim(self, arm: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
+        """Return the claim that an arm is not better than another, as of the readings at hand."""
+        arms, counts = self.problem.arms, tuple(s.n for s in self.samples)
+        return Claim(arms[arm], arms[accuser], counts, len(self.judge.entries), log_evidence, tolerant)
+
+    def tolerable(self, others: Iterable[int]) -> tuple[Claim, ...]:
+        """Return claims that no other arm is better than the leader by more than the tolerance, or nothing."""
+        claims = []
+        for i in others if self.problem.tolerance else ():
+            found = self.judge.within(i).log_value
+            if found < self.judge.log_threshold:
+                return ()
+            claims.append(self.claim(i, self.judge.leader, found, tolerant=True))
+        return tuple(claims)
+
+    def verdict(self, status: Status, best: int | None = None, alive: Iterable[int] | None = None) -> Verdict:
+        """Return the verdict that leaves some arms, by default those alive."""
+        arms = self.problem.arms
+        ends = ((e.arm, e.before.n, (e.until or self.samples[e.arm]).n) for e in self.judge.entries)
+        return Verdict(
+            status=status,
+            best=None if best is None else arms[best],
+            candidates=tuple(arms[i] for i in (self.alive if alive is None else alive)),
+            rule=self.judge.rule,
+            entries=tuple(Entered(arms[i], start, end) for i, start, end in ends),
+            claims=self.claims,
+        )
 
 
 def _add_late(sample: "Sample", told: Told | None) -> "Sample":
@@ -100,39 +153,6 @@ def _add_readings(sample: "Sample", told: Told | None, n: int) -> "Sample":
     if sample.tape is not None:
         return sample.place(indices, values, n)
     return sample.extend(values, pending=n - sample.answers - values.size)
-
-
-def make_claim(judge: "Judge", arm: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
-    """Return the claim that an arm is not better than another, as of the readings at hand."""
-    arms, counts = judge.problem.arms, tuple(s.n for s in judge.samples)
-    return Claim(arms[arm], arms[accuser], counts, len(judge.entries), log_evidence, tolerant)
-
-
-def make_verdict(
-    judge: "Judge", status: Status, alive: Iterable[int], claims: tuple[Claim, ...], best: int | None = None
-) -> Verdict:
-    """Return the verdict that leaves some arms, with what it rests on."""
-    arms = judge.problem.arms
-    ends = ((e.arm, e.before.n, (e.until or judge.samples[e.arm]).n) for e in judge.entries)
-    return Verdict(
-        status=status,
-        best=None if best is None else arms[best],
-        candidates=tuple(arms[i] for i in alive),
-        rule=judge.rule,
-        entries=tuple(Entered(arms[i], start, end) for i, start, end in ends),
-        claims=claims,
-    )
-
-
-def tolerable(judge: "Judge", others: Iterable[int]) -> tuple[Claim, ...]:
-    """Return claims that no other arm is better than the leader by more than the tolerance, or nothing."""
-    claims = []
-    for i in others if judge.problem.tolerance else ():
-        found = judge.within(i).log_value
-        if found < judge.log_threshold:
-            return ()
-        claims.append(make_claim(judge, i, judge.leader, found, tolerant=True))
-    return tuple(claims)
 
 
 class Policy(Protocol[State]):

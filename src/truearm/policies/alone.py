@@ -6,25 +6,19 @@ if such a study is stopped early, it holds at all times together: a second state
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.policies import GROWTH, START, Batch, Standing, Told, make_verdict, merge
+from truearm.policies import GROWTH, START, Batch, Judged, Standing, Told
 from truearm.problem import Problem, check_count
 
 
-class AloneState(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AloneState(Judged):
     """What the next step needs."""
 
-    judge: Judge
-    first: int
     runs: int | None
-
-    @property
-    def problem(self) -> Problem:
-        return self.judge.problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +50,7 @@ class Alone:
         if len(problem.arms) != 1 or problem.rounds:
             msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
-        return AloneState(Judge.of(problem), self.first, self.runs)
+        return AloneState(judge=Judge.of(problem), alive=(0,), first=self.first, runs=self.runs)
 
     def ask(self, state: AloneState) -> Batch | Verdict:
         n, (arm,) = state.judge.samples[0].n, state.problem.arms
@@ -67,7 +61,7 @@ class Alone:
         return _verdict(state) if _is_narrow(state) else {arm: max(1, int(GROWTH * n))}
 
     def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
-        return state._replace(judge=merge(state.judge, told, issued))
+        return state.after(told, issued)
 
     def standing(self, state: AloneState) -> Standing:
         (arm,) = state.problem.arms
@@ -89,6 +83,6 @@ def _verdict(state: AloneState, *, fixed: bool = False) -> Verdict:
     """Return that the only arm is the best one, unless it was to be known better than it is."""
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _is_narrow(state) and not fixed):
-        return make_verdict(state.judge, Status.EXHAUSTED, [0], ())
-    verdict = make_verdict(state.judge, Status.strict(problem), [0], (), 0)
+        return state.verdict(Status.EXHAUSTED)
+    verdict = state.verdict(Status.strict(problem), 0)
     return replace(verdict, design="fixed") if fixed else verdict

@@ -10,27 +10,13 @@ A pull that is out counts at its worst (docs/scale.md), so that readings may com
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
 from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
-from truearm.policies import (
-    FUTILITY,
-    GROWTH,
-    START,
-    Batch,
-    Eager,
-    Look,
-    Standing,
-    Told,
-    lacking,
-    make_claim,
-    merge,
-    put,
-)
+from truearm.policies import FUTILITY, GROWTH, START, Eager, Judged, Look, Standing, Told, put
 from truearm.problem import Problem, check_count
 
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
@@ -39,30 +25,22 @@ SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim 
 STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply
 
 
-class ControlState(NamedTuple):
-    """What the next step needs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlState(Judged):
+    """What the next step needs; alive are variants of which it is not known whether they beat the control."""
 
-    judge: Judge
     control: int
     method: Method
-    first: int
     balanced: bool
-    alive: tuple[int, ...]
-    """Variants of which it is not known whether they beat the control."""
-    better: tuple[Claim, ...]
-    not_better: tuple[Claim, ...]
-    hopeless: tuple[int, ...]
+    better: tuple[Claim, ...] = ()
+    not_better: tuple[Claim, ...] = ()
+    hopeless: tuple[int, ...] = ()
     """Variants that more pulls would not settle (evidence T9)."""
     looks: tuple[Look, ...]
     """For each variant the evidence that it beats the control."""
     owed: tuple[float, ...]
     """For each variant the fraction of a pull still owed to it."""
     next_look: float
-    decision: Batch | Verdict
-
-    @property
-    def problem(self) -> Problem:
-        return self.judge.problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +99,14 @@ class AgainstControl(Eager):
             first=self.first,
             balanced=self.balanced,
             alive=tuple(i for i in range(k) if i != control),
-            better=(),
-            not_better=(),
-            hopeless=(),
             looks=(Look(),) * k,
             owed=(0.0,) * k,
             next_look=self.first * k,
-            decision={},
         )
         return _decide(state)
 
     def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
-        return _decide(state._replace(judge=merge(state.judge, told, issued)))
+        return _decide(state.after(told, issued))
 
     def standing(self, state: ControlState) -> Standing:
         arms, judge = state.problem.arms, state.judge
@@ -151,23 +125,22 @@ def _decide(state: ControlState) -> ControlState:
     """Return the state with the next batch or the verdict chosen."""
     arms, samples = state.problem.arms, state.judge.samples
     if state.judge.is_hopeless:
-        return state._replace(decision=_verdict(state, Status.INDISTINGUISHABLE))
-    short = lacking(state.first, arms, samples)
-    if short and not any(look.size for look in state.looks):
-        return state._replace(decision=short)
+        return replace(state, decision=_verdict(state, Status.INDISTINGUISHABLE))
+    if (short := state.lacking) and not any(look.size for look in state.looks):
+        return replace(state, decision=short)
     state = _update_evidence(state, everyone=state.balanced)
-    if (pulls := sum(s.n for s in samples)) >= state.next_look:
-        state = _give_up(state._replace(next_look=FUTILITY * pulls))
+    if (pulls := state.pulls) >= state.next_look:
+        state = _give_up(replace(state, next_look=FUTILITY * pulls))
     left = [i for i in state.alive if i not in state.hopeless]
     if not left and state.method == "fdr":  # claims are made by the evidence at the stop
         state = _update_evidence(state, everyone=True)
         left = [i for i in state.alive if i not in state.hopeless]
     if not left:
         status = Status.INDISTINGUISHABLE if state.alive else Status.EXHAUSTED
-        return state._replace(decision=_verdict(state, status))
+        return replace(state, decision=_verdict(state, status))
     if state.balanced:
         size = max(1, int(GROWTH * min(samples[i].n for i in (state.control, *left))))
-        return state._replace(decision=dict.fromkeys((arms[i] for i in sorted((state.control, *left))), size))
+        return replace(state, decision=dict.fromkeys((arms[i] for i in sorted((state.control, *left))), size))
     hope = {i: state.judge.target.optimism(samples[i], pulls) for i in left}
     chosen = max(left, key=lambda i: hope[i])
     starved = [i for i in left if STARVED * samples[i].n < samples[chosen].n]
@@ -200,7 +173,7 @@ def _weigh(state: ControlState, variant: int) -> ControlState:
     if value >= _bar(state) or size >= STALE * searched:
         value, cut, _ = judge.least(state.control, cut)
         searched = size
-    return state._replace(looks=put(state.looks, variant, Look(cut, value, size, searched)))
+    return replace(state, looks=put(state.looks, variant, Look(cut, value, size, searched)))
 
 
 def _open_variants(state: ControlState) -> tuple[int, ...]:
@@ -220,8 +193,8 @@ def _step_down(state: ControlState) -> ControlState:
         state = _set_evidence(state, {strongest: found})
         if found >= bar:
             alive = tuple(i for i in state.alive if i != strongest)
-            state = state._replace(
-                alive=alive, better=(*state.better, make_claim(state.judge, state.control, strongest, found))
+            state = replace(
+                state, alive=alive, better=(*state.better, state.claim(state.control, strongest, found))
             )
     return state
 
@@ -239,13 +212,13 @@ def _claim_together(state: ControlState, *, exactly: bool) -> ControlState:
         exact |= new
     out = {claim.arm for claim in state.not_better}
     alive = tuple(i for i in variants if i not in claimed and state.problem.arms[i] not in out)
-    state = _set_evidence(state._replace(alive=alive), found)
-    return state._replace(better=tuple(make_claim(state.judge, state.control, i, found[i]) for i in claimed))
+    state = _set_evidence(replace(state, alive=alive), found)
+    return replace(state, better=tuple(state.claim(state.control, i, found[i]) for i in claimed))
 
 
 def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlState:
     values = enumerate(state.looks)
-    return state._replace(looks=tuple(look._replace(log_evidence=found.get(i, look[1])) for i, look in values))
+    return replace(state, looks=tuple(look._replace(log_evidence=found.get(i, look[1])) for i, look in values))
 
 
 def _give_up(state: ControlState) -> ControlState:
@@ -253,9 +226,10 @@ def _give_up(state: ControlState) -> ControlState:
     judge, reference = state.judge, state.judge.after(leader=state.control)
     beaten = not_better(judge, state.control, list(state.alive))
     found = ((i, reference.within(i).log_value) for i in beaten)
-    claims = tuple(make_claim(reference, i, state.control, value, tolerant=True) for i, value in found)
+    claims = tuple(state.claim(i, state.control, value, tolerant=True) for i, value in found)
     alive = tuple(i for i in state.alive if i not in beaten)
-    return state._replace(
+    return replace(
+        state,
         alive=alive,
         not_better=state.not_better + claims,
         hopeless=tuple(i for i in alive if _is_futile(state, i)),
@@ -285,4 +259,4 @@ def _split_batch(state: ControlState, variant: int) -> ControlState:
     exact = size * share + state.owed[variant]
     own = min(size, max(0, math.floor(exact + 0.5)))
     batch = {arms[i]: n for i, n in ((variant, own), (control, size - own)) if n > 0}
-    return state._replace(owed=put(state.owed, variant, exact - own), decision=batch)
+    return replace(state, owed=put(state.owed, variant, exact - own), decision=batch)

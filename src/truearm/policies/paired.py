@@ -10,45 +10,25 @@ one arm is shown to be worse or all are shown to be better. An arm shown to be b
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.claims.certificate import Claim, Status
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import forecast
-from truearm.policies import (
-    FUTILITY,
-    GROWTH,
-    Batch,
-    Eager,
-    Standing,
-    Told,
-    make_claim,
-    make_verdict,
-    merge,
-    tolerable,
-)
+from truearm.policies import FUTILITY, GROWTH, Eager, Judged, Standing, Told
 from truearm.problem import Problem, check_count
 
 
-class PairedState(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedState(Judged):
     """What the next step needs."""
 
-    judge: Judge
-    alive: tuple[int, ...]
-    claims: tuple[Claim, ...]
-    first: int
     guard: int | None
     next_futility: float
-    decision: Batch | Verdict
-    endless: bool = False
-    batch: int = 1
-    limit: float = math.inf
-
-    @property
-    def problem(self) -> Problem:
-        return self.judge.problem
+    endless: bool
+    batch: int
+    limit: float
 
     @property
     def rounds(self) -> int:
@@ -98,16 +78,12 @@ class Paired(Eager):
             msg = f"guard must be one of the arms {', '.join(problem.arms)}, but got {self.guard!r}"
             raise InvalidArgument(msg)
         guard = None if self.guard is None else problem.arms.index(self.guard)
-        k = len(problem.arms)
-        judge = Judge.of(problem)
         state = PairedState(
-            judge,
-            tuple(range(k)),
-            (),
-            self.first,
-            guard,
+            judge=Judge.of(problem),
+            alive=tuple(range(len(problem.arms))),
+            first=self.first,
+            guard=guard,
             next_futility=self.first,
-            decision={},
             endless=self.endless,
             batch=self.batch,
             limit=min((n for n in (self.limit, problem.items) if n is not None), default=math.inf),
@@ -115,7 +91,7 @@ class Paired(Eager):
         return _decide(state)
 
     def tell(self, state: PairedState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
-        return _decide(state._replace(judge=merge(state.judge, told, issued)))
+        return _decide(state.after(told, issued))
 
     def standing(self, state: PairedState) -> Standing:
         arms, judge = state.problem.arms, state.judge
@@ -131,7 +107,7 @@ class Paired(Eager):
         alive = tuple(arms[i] for i in state.alive)
         # an arm that has passed a gate is measured no longer, and may still be the best
         left = state.alive if state.guard is None else range(len(arms))
-        so_far = make_verdict(judge, status, left, state.claims)
+        so_far = state.verdict(status, alive=left)
         if leader is None:
             return Standing(None, alive, against, judge.log_threshold, so_far)
         judge = judge.after(leader=leader)
@@ -170,8 +146,8 @@ def _decide_race(state: PairedState) -> PairedState:
     """Return the state after the rejections, with the next rounds or the verdict."""
     if len(state.alive) == 1:
         return _stop(state)
-    if claims := tolerable(state.judge, [i for i in state.alive if i != state.judge.leader]):
-        return _end(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
+    if claims := state.tolerable([i for i in state.alive if i != state.judge.leader]):
+        return _end(replace(state, claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
     return _go_on(state, lambda: state.judge.is_futile(state.alive))
 
 
@@ -179,7 +155,7 @@ def _go_on(state: PairedState, is_futile: Callable[[], bool]) -> PairedState:
     """Return the state with more rounds, unless they would not help or their limit is reached."""
     is_last = state.rounds >= state.limit
     if is_last or state.rounds >= state.next_futility:
-        state = state._replace(next_futility=state.rounds * FUTILITY)
+        state = replace(state, next_futility=state.rounds * FUTILITY)
         if is_futile():
             return _end(state, Status.INDISTINGUISHABLE, None)
     if is_last:
@@ -193,19 +169,19 @@ def _decide_gate(state: PairedState, guard: int) -> PairedState:
     left = [i for i in range(len(state.problem.arms)) if i not in (guard, *passed)]
     if failed or not left:
         return _end_gate(state)
-    state = state._replace(alive=tuple(sorted([guard, *left])))
+    state = replace(state, alive=tuple(sorted([guard, *left])))
     return _go_on(state, lambda: all(state.judge.is_futile((guard, i)) for i in left))
 
 
 def _end_gate(state: PairedState) -> PairedState:
     """Return the state of a gate that ends, with the best of all arms if the evidence shows it too."""
-    state = _reject(state._replace(alive=tuple(range(len(state.problem.arms)))))
+    state = _reject(replace(state, alive=tuple(range(len(state.problem.arms)))))
     return _stop(state) if len(state.alive) == 1 else _end(state, Status.EXHAUSTED, None)
 
 
 def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
     asked = int(min(max(rounds, state.batch), state.limit - state.rounds))
-    return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), asked))
+    return replace(state, decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), asked))
 
 
 def _reject(state: PairedState) -> PairedState:
@@ -213,25 +189,25 @@ def _reject(state: PairedState) -> PairedState:
     leader = state.judge.best_looking(state.alive)
     if leader is None:
         return state
-    state = state._replace(judge=state.judge.after(leader=leader))
+    state = replace(state, judge=state.judge.after(leader=leader))
     alive, claims, bar = list(state.alive), list(state.claims), state.judge.log_threshold
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
         found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
-        claim = next((make_claim(state.judge, judged, i, value) for i, value in found if value >= bar), None)
+        claim = next((state.claim(judged, i, value) for i, value in found if value >= bar), None)
         if claim is not None:
             alive.remove(judged)
             claims.append(claim)
-    return state._replace(alive=tuple(alive), claims=tuple(claims))
+    return replace(state, alive=tuple(alive), claims=tuple(claims))
 
 
 def _stop(state: PairedState) -> PairedState:
     if len(state.alive) > 1:
         return _end(state, Status.INDISTINGUISHABLE, None)
     best = state.alive[0]
-    state = state._replace(judge=state.judge.after(leader=best))
+    state = replace(state, judge=state.judge.after(leader=best))
     direct = tuple(_direct(state, claim) for claim in state.claims)
-    return _end(state._replace(claims=direct), Status.strict(state.problem), best)
+    return _end(replace(state, claims=direct), Status.strict(state.problem), best)
 
 
 def _direct(state: PairedState, claim: Claim) -> Claim:
@@ -240,8 +216,8 @@ def _direct(state: PairedState, claim: Claim) -> Claim:
     if claim.leader == state.problem.arms[best]:
         return claim
     found = state.judge.against(judged).log_value
-    return make_claim(state.judge, judged, best, found) if found >= state.judge.log_threshold else claim
+    return state.claim(judged, best, found) if found >= state.judge.log_threshold else claim
 
 
 def _end(state: PairedState, status: Status, best: int | None) -> PairedState:
-    return state._replace(decision=make_verdict(state.judge, status, state.alive, state.claims, best))
+    return replace(state, decision=state.verdict(status, best))

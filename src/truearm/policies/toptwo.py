@@ -9,28 +9,11 @@ A pull that is out counts at its worst (docs/scale.md), so that readings may com
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.claims.certificate import Status
 from truearm.evidence import Entry, Judge
-from truearm.evidence.sample import Sample
-from truearm.policies import (
-    FUTILITY,
-    GROWTH,
-    START,
-    Batch,
-    Eager,
-    Look,
-    Standing,
-    Told,
-    lacking,
-    make_claim,
-    make_verdict,
-    merge,
-    put,
-    tolerable,
-)
+from truearm.policies import FUTILITY, GROWTH, START, Eager, Judged, Look, Standing, Told, put
 from truearm.problem import Problem, check_count
 
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
@@ -42,30 +25,18 @@ STALE = 1.2
 TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
 
 
-class TopTwoState(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopTwoState(Judged):
     """What the next step needs."""
 
-    judge: Judge
-    alive: tuple[int, ...]
-    claims: tuple[Claim, ...]
     looks: tuple[Look, ...]
     """For each arm the evidence against it."""
     carries: tuple[tuple[int, float], ...]
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
-    first: int
     balanced: bool
-    next_switch: float
+    next_switch: float = 0.0
     """From how many pulls on another arm may be followed, though the one followed is not rejected."""
     next_futility: float
-    decision: Batch | Verdict
-
-    @property
-    def problem(self) -> Problem:
-        return self.judge.problem
-
-    @property
-    def samples(self) -> tuple[Sample, ...]:
-        return self.judge.samples
 
     @property
     def leader(self) -> int:
@@ -116,19 +87,16 @@ class TopTwo(Eager):
         state = TopTwoState(
             judge=Judge.of(problem, ordered=True),
             alive=tuple(range(k)),
-            claims=(),
             looks=(Look(),) * k,
             carries=((-1, 0.0),) * k,
             first=self.first,
             balanced=self.balanced,
-            next_switch=0.0,
             next_futility=self.first * k,
-            decision={},
         )
         return _decide(state)
 
     def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-        return _decide(state._replace(judge=merge(state.judge, told, issued)))
+        return _decide(state.after(told, issued))
 
     def standing(self, state: TopTwoState) -> Standing:
         arms, tested = state.problem.arms, state
@@ -140,7 +108,7 @@ class TopTwo(Eager):
         is_futile = leader is not None and tested.judge.is_futile(tested.alive)
         status = Status.INDISTINGUISHABLE if is_futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        so_far = make_verdict(tested.judge, status, tested.alive, tested.claims)
+        so_far = tested.verdict(status)
         return Standing(leader, alive, against_each, state.judge.log_threshold, so_far)
 
 
@@ -149,14 +117,14 @@ def _follow(state: TopTwoState, leader: int) -> TopTwoState:
 
     The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
     """
-    entries, pulls = state.judge.entries, sum(s.n for s in state.samples)
+    entries, pulls = state.judge.entries, state.pulls
     last = entries[-1].arm if entries else None
     if leader == last or (last in state.alive and pulls < state.next_switch):
-        return state._replace(judge=state.judge.after(leader=leader))
+        return replace(state, judge=state.judge.after(leader=leader))
     if last is not None:
         entries = (*entries[:-1], Entry(last, entries[-1].before, state.samples[last]))
     entries = (*entries, Entry(leader, state.samples[leader]))
-    return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
+    return replace(state, judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
 
 def _decide(state: TopTwoState) -> TopTwoState:
@@ -164,13 +132,13 @@ def _decide(state: TopTwoState) -> TopTwoState:
     arms = state.problem.arms
     if len(state.alive) == 1 or state.judge.is_hopeless:
         return _stop(state)
-    if not state.judge.entries and (short := lacking(state.first, arms, state.samples)):
-        return state._replace(decision=short)
+    if not state.judge.entries and (short := state.lacking):
+        return replace(state, decision=short)
     leader = state.judge.best_looking(state.alive)
     if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
         if state.judge.implausible_arms or state.judge.is_futile(state.alive):
             return _stop(state)
-        return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
+        return replace(state, decision=dict.fromkeys((arms[i] for i in state.alive), 1))
     before, state = state, _follow(state, leader)
     due = state.balanced or leader != before.leader or len(state.judge.entries) != len(before.judge.entries)
     state, challenger = _test(state, everyone=due)
@@ -180,10 +148,10 @@ def _decide(state: TopTwoState) -> TopTwoState:
 def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     others = (challenger, *(i for i in state.alive if i not in (challenger, state.leader)))
-    if claims := tolerable(state.judge, others):
-        return _stop(state._replace(claims=state.claims + claims), Status.TOLERABLE)
-    if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
-        state = state._replace(next_futility=FUTILITY * pulls)
+    if claims := state.tolerable(others):
+        return _stop(replace(state, claims=state.claims + claims), Status.TOLERABLE)
+    if (pulls := state.pulls) >= state.next_futility:
+        state = replace(state, next_futility=FUTILITY * pulls)
         if state.judge.is_futile(state.alive):
             return _stop(state, Status.INDISTINGUISHABLE)
     return _split_batch(state, challenger)
@@ -193,8 +161,8 @@ def _stop(state: TopTwoState, status: Status | None = None) -> TopTwoState:
     alive, best = state.alive, state.alive[0] if len(state.alive) == 1 else state.leader
     status = status or (Status.INDISTINGUISHABLE if len(alive) > 1 else Status.strict(state.problem))
     if status is Status.INDISTINGUISHABLE:
-        return state._replace(decision=make_verdict(state.judge, status, alive, state.claims))
-    return state._replace(decision=make_verdict(state.judge, status, [best], state.claims, best))
+        return replace(state, decision=state.verdict(status))
+    return replace(state, decision=state.verdict(status, best, [best]))
 
 
 def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
@@ -237,18 +205,18 @@ def _update_evidence(state: TopTwoState, i: int) -> TopTwoState:
     if is_candidate:
         found, searched = judge.least(i, near=cut), size
         value, cut = found.log_value, found.at
-    state = state._replace(looks=put(state.looks, i, Look(cut, value, size, searched)))
+    state = replace(state, looks=put(state.looks, i, Look(cut, value, size, searched)))
     if not is_candidate or value < judge.log_threshold:
         return state
     alive = tuple(j for j in state.alive if j != i)
-    return state._replace(alive=alive, claims=(*state.claims, make_claim(judge, i, judge.leader, value)))
+    return replace(state, alive=alive, claims=(*state.claims, state.claim(i, judge.leader, value)))
 
 
 def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
-        return state._replace(decision={state.problem.arms[i]: each for i in state.alive})
+        return replace(state, decision={state.problem.arms[i]: each for i in state.alive})
     leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
     gains = state.judge.gains(challenger, state.looks[challenger].cut)
@@ -258,7 +226,7 @@ def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
     )
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
-    return state._replace(carries=put(state.carries, challenger, (leader, owed)), decision=batch)
+    return replace(state, carries=put(state.carries, challenger, (leader, owed)), decision=batch)
 
 
 def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only arguments
