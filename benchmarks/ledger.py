@@ -1,7 +1,7 @@
 """Simulate loops of accept/reject decisions: a ledger, greedy acceptance, and a test per gate (extensions L1, L2).
 
 Run: python benchmarks/ledger.py [LOOPS]. Writes benchmarks/results/ledger.md. Run times have noise .03 in their
-logarithms and 3% slow spikes. Readings are simulated and judged with the levels of `Settings` and the evidence of
+logarithms and 3% slow spikes. Readings are simulated and judged with the levels of `Account` and the evidence of
 rounds. Some gates also pass through `Ledger` itself, and must have the same outcome.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 import truearm as ta
-from truearm.claims.gates import Settings
+from truearm.claims.gates import Account
 from truearm.evidence.wins import Score, log_evidence
 
 HERE = Path(__file__).parent
@@ -70,7 +70,7 @@ def useless():
         for number in range(1, 101):
             base, candidate = times(rng, 1.0, ROUNDS, noise), times(rng, slower, ROUNDS, noise)
             for name, rate in names.items():
-                level = Settings(error_rate=rate).level(number, accepted[name])
+                level = Account(error_rate=rate).level(number, accepted[name])
                 verdict, _, seen = decide(candidate, base, -math.log(level))
                 accepted[name] += verdict == "accepted"
             accepted["medians"] += greedy(candidate, base)
@@ -91,7 +91,7 @@ def useless():
 
 def real():
     """Loops of 200 proposals with 10 real gains of 5%; each accepted one becomes the base."""
-    settings = Settings(expected=200)
+    account = Account(expected=200)
     rules = ("ledger, fdr", "single gates", "medians", "t-test")
     shares, found = {rule: [] for rule in rules}, {rule: [] for rule in rules}
     rounds = {rule: [] for rule in rules[:2]}
@@ -102,7 +102,7 @@ def real():
         for number in range(200):
             is_real = number in gains
             base, candidate = times(rng, 1.0, ROUNDS), times(rng, 0.95 if is_real else 1.0, ROUNDS)
-            level = settings.level(number + 1, right["ledger, fdr"] + wrong["ledger, fdr"])
+            level = account.level(number + 1, right["ledger, fdr"] + wrong["ledger, fdr"])
             for rule, log_bar in (("ledger, fdr", -math.log(level)), ("single gates", SINGLE)):
                 verdict, n, _ = decide(candidate, base, log_bar)
                 (right if is_real else wrong)[rule] += verdict == "accepted"
@@ -135,7 +135,7 @@ def through_ledger():
                 f"{number}", lambda it=mine: next(it), lambda it=theirs: next(it), goal="min", max_pulls=120
             )
             n = gate.result.total // 2
-            assert gate.level == Settings(expected=gates).level(number + 1, accepted)
+            assert gate.level == Account(expected=gates).level(number + 1, accepted)
             assert math.isclose(gate.log_evidence, table()[n, int((candidate < base)[:n].sum())], abs_tol=1e-9)
             assert gate.accepted == (decide(candidate[:n], base[:n], gate.log_bar)[0] == "accepted")
             accepted += gate.accepted

@@ -8,17 +8,26 @@ is neither shown nor continued.
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from truearm.claims.certify import judge_of
-from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate, Settings
+from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
 from truearm.evaluation import evaluate
-from truearm.problem import Contamination, Handicap, Problem, ProblemOptions, Tolerance, check_count, fix_options
+from truearm.problem import (
+    Contamination,
+    Handicap,
+    Problem,
+    ProblemOptions,
+    Tolerance,
+    check_count,
+    fix_options,
+    refuse,
+)
 from truearm.run import OnError, Study, run
 from truearm.store import (
     LEDGER,
@@ -37,62 +46,60 @@ _NAME = "ledger"  # of the only chain in the file
 _OPENED, _CLOSED = "opened", "closed"
 
 
-class Book:
-    """The gates that the rows up to a position describe; each row must follow from those before it."""
+@dataclass(kw_only=True)
+class Book(Account):
+    """The account that the rows up to a position describe; each row must follow from those before it."""
 
-    def __init__(self, first: Row | None, name: str, noted: str = "") -> None:
+    path: str
+    digests: list[bytes]
+    """Of all rows; the last one covers them all."""
+
+    @classmethod
+    def open_file(cls, database: Database, path: str | Path) -> "Book":
+        """Return the account of a file before its first gate."""
+        first = database.first(_NAME)
         if first is None or first.digest != first_digest(first.notes or ""):
-            msg = f"{name}: the settings of the ledger were changed after they were written; restore a copy"
+            msg = f"{path}: the settings of the ledger were changed after they were written; restore a copy"
             raise VerificationError(msg)
-        self.settings = Settings(**parse_json(first.notes or ""))
-        self.gates: dict[int, LedgerGate] = {}
-        self.position, self.digest, self._name, self._accepted = 0, first.digest, name, 0
-        self._noted, self.is_noted = noted, self.head.startswith(noted)
+        return cls(path=str(path), digests=[first.digest], **parse_json(first.notes or ""))
+
+    @property
+    def position(self) -> int:
+        """How many rows follow the settings."""
+        return len(self.digests) - 1
 
     @property
     def head(self) -> str:
         """The digest of the last row, which covers all rows."""
-        return self.digest.hex()
-
-    @property
-    def account(self) -> Account:
-        """The settings and all gates."""
-        return Account(self.settings, tuple(self.gates.values()))
+        return self.digests[-1].hex()
 
     def read(self, database: Database) -> None:
         """Add the rows that were written since."""
         while rows := database.rows(_NAME, self.position):
-            check_chain(rows, self.position, self.digest, self._name)
+            check_chain(rows, self.position, self.digests[-1], self.path)
             for row in map(Row._make, rows):
                 try:
                     is_right = (row.worker, row.at, row.draw) == (None, 0.0, None) and self._add(row)
-                except (KeyError, TypeError, ValueError, ProtocolError):
+                except (KeyError, IndexError, TypeError, ValueError, ProtocolError):
                     is_right = False
                 if not is_right:
                     what = f"row {row.position} (gate {row.ticket}, {row.arm!r})"
-                    msg = f"{self._name}: {what} does not follow from the rows before it; restore a copy"
+                    msg = f"{self.path}: {what} does not follow from the rows before it; restore a copy"
                     raise VerificationError(msg)
-                self.position, self.digest = row.position, row.digest
-                self.is_noted = self.is_noted or self.head.startswith(self._noted)
-
-    def open(self, name: str, base: str, details: Mapping[str, Any]) -> LedgerGate:
-        """Return the next gate."""
-        number = len(self.gates) + 1
-        level = self.settings.level(number, self._accepted)
-        return LedgerGate(number=number, name=name, level=level, base=base, details=details)
+                self.digests.append(row.digest)
 
     def _add(self, row: Row) -> bool:
         notes = parse_json(row.notes or "")
         if row.kind == _OPENED:
             gate = self.open(row.arm or "", notes.pop("base"), notes)
-            self.gates[gate.number] = gate
+            self.gates.append(gate)
             return (row.ticket, row.value) == (gate.number, repr(gate.level))
-        gate, evidence = self.gates[row.ticket or 0], float(row.value or "nan")
-        verdict = gate.judge(evidence, notes["log_against"], doubtful=notes["doubtful"])
-        details = {**gate.details, **notes}
-        self.gates[gate.number] = replace(gate, verdict=verdict, log_evidence=evidence, details=details)
-        self._accepted += verdict == "accepted"
-        return (row.kind, gate.verdict, gate.name, notes["verdict"]) == (_CLOSED, "open", row.arm, verdict)
+        place = (row.ticket or 0) - 1
+        was, gate = self.gates[place], self.gates[place].close(float(row.value or "nan"), notes)
+        self.gates[place] = gate
+        self.accepted += gate.accepted
+        known = (_CLOSED, "open", was.name, gate.verdict, was.number)
+        return (row.kind, was.verdict, row.arm, notes["verdict"], row.ticket) == known
 
 
 class Ledger:
@@ -123,19 +130,19 @@ class Ledger:
     def __init__(
         self, path: str | Path, *, delta: float = 0.05, error_rate: ErrorRate = "fdr", expected: int = 100
     ) -> None:
-        self.settings = Settings(delta=delta, error_rate=error_rate, expected=expected)
+        asked = Account(delta=delta, error_rate=error_rate, expected=expected)
         self._database = Database(path, LEDGER)
         self._database.prepare()
-        text = to_json("settings", {"delta": self.settings.delta, "error_rate": error_rate, "expected": expected})
+        text = to_json("settings", asked.settings)
         first = Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
         try:
             with self._database.write(_NAME):
                 if self._database.last(_NAME) is None:
                     self._database.append(_NAME, [first])
-            self._book = Book(self._database.first(_NAME), str(path))
-            if self._book.settings != self.settings:
-                msg = f"{path} is a ledger with {self._book.settings}; use the same settings, or another file"
-                raise InvalidArgument(msg, "path")
+            self._book = Book.open_file(self._database, path)
+            known = ", ".join(f"{name}={value!r}" for name, value in self._book.settings.items())
+            msg = f"{path} is a ledger with {known}; use the same settings, or another file"
+            refuse(self._book.settings != asked.settings, msg, "path")
         except BaseException:
             self.close()
             raise
@@ -155,13 +162,13 @@ class Ledger:
     def gates(self) -> list[LedgerGate]:
         """All gates in the order in which they opened."""
         self._read()
-        return list(self._book.gates.values())
+        return list(self._book.gates)
 
     @property
     def spent(self) -> float:
         """The part of delta that the weights of the opened gates use."""
         self._read()
-        return self._book.account.spent
+        return self._book.spent
 
     def _read(self) -> None:
         with self._turn:
@@ -183,27 +190,24 @@ class Ledger:
         base, candidate = arms.index(gate.base), 1 - arms.index(gate.base)
         judge = judge_of(result.certificate, result.readings or {})
         evidence, against = (judge.better(*pair).log_value for pair in ((candidate, base), (base, candidate)))
-        verdict = gate.judge(evidence, against, doubtful=bool(result.doubts))
         notes = {
-            "verdict": verdict,
             "doubtful": bool(result.doubts),
             "log_against": against,
             "pulls": result.total,
             "readings": result.certificate.digest,
             "closed": _now(),
         }
+        notes["verdict"] = gate.close(evidence, notes).verdict
         with self._turn, self._database.write(_NAME):
             self._book.read(self._database)
-            if self._book.gates[gate.number].verdict != "open":
+            if self._book.gates[gate.number - 1].verdict != "open":
                 raise ProtocolError(f"gate {gate.number} ({gate.name!r}) is closed already; open a new one")
-            text = [_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)]
-            self._append(text)
-        details = {**gate.details, **notes}
-        return replace(gate, verdict=verdict, log_evidence=evidence, details=details, result=result)
+            self._append([_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)])
+        return replace(gate.close(evidence, notes), result=result)
 
     def _append(self, text: list[Any]) -> None:
         # the time is in the notes, where the chain covers it
-        rows = [row._replace(at=0.0) for row in chain([text], self._book.position, self._book.digest)]
+        rows = [row._replace(at=0.0) for row in chain([text], self._book.position, self._book.digests[-1])]
         self._database.append(_NAME, rows)
 
     def accept(
@@ -318,9 +322,9 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     with closing(Database(path, LEDGER)) as database:
         if not database.exists():
             raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
-        book = Book(database.first(_NAME), str(path), check_head(head))
+        noted, book = check_head(head), Book.open_file(database, path)
         book.read(database)
-    if not book.is_noted:
+    if not any(digest.hex().startswith(noted) for digest in book.digests):
         raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")
     return book
 

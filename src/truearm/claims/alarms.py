@@ -9,7 +9,6 @@ evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives t
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,63 +158,39 @@ def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
 
 
 def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
-    """Look for a cluster at a factor of the median that smooth tails do not make."""
-    middle = _log_middle(sample)
-    if middle is None:
-        return None
-    low, high = middle
-    for factor, words in UNITS.items():
-        ends = (low, high) if factor > 1 else (-high, -low)
-        upto = partial(_upto, sample, turned=factor < 1)
-        found = _cluster(upto, *ends, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
-        if found:
-            return Alarm("units", arm, found, sample.n, detail=words)
-    return None
+    """Look for readings that are a factor of the others: a cluster that smooth tails do not make.
 
-
-def _log_middle(sample: Sample) -> tuple[float, float] | None:
-    """Return the ends of the middle 80 % of the logs of sizes; None where ratios mean nothing."""
-    n = sample.size
-    if not n:
-        return None
-    up = sample.at(n // 2 + 1) > 0
-    places = (int(level * (n - 1)) for level in (0.1, 0.5, 0.9))
-    low, center, high = (sample.at(i + 1) if up else -sample.at(n - i) for i in places)
-    if not 0 < low <= high < math.inf:
-        return None
-    least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
-    low, center, high = math.log(low), math.log(center), math.log(high)
-    return min(low, center - least), max(high, center + least)
-
-
-def _upto(sample: Sample, logs: Floats, *, turned: bool) -> NDArray[np.intp]:
-    """Return how many readings have logs of sizes up to each of these; turned, from the negative of each on."""
-    with np.errstate(over="ignore", under="ignore"):
-        sizes = np.clip(np.exp(-logs if turned else logs), math.ulp(0.0), _LARGEST)
-    up = sample.at(sample.size // 2 + 1) > 0
-    cuts = sizes if up else -sizes
-    return sample.size - sample.count(cuts) if up == turned else sample.count(cuts, closed=True)
-
-
-def _cluster(
-    upto: Callable[[Floats], NDArray[np.intp]], low: float, high: float, *, shift: float, share: float
-) -> int:
-    """Return how many readings have logs in the middle moved by `shift`, 0 if smooth tails explain them.
-
-    Null: beyond the middle 80 % the density of the logs falls. The order statistics up to the end of the
-    middle fix all windows, and the readings beyond are independent draws given them, so that the count in the
-    window is at most binomial (docs/assumptions.md).
+    Sizes count, in logs. Null: beyond the middle 80 % the density of the logs falls. The order statistics up to
+    the end of the middle fix all windows, and the readings beyond are independent draws given them, so that the
+    count in a window is at most binomial (docs/assumptions.md).
     """
+    n = sample.size
+    up = n > 0 and sample.at(n // 2 + 1) > 0
+    places = (int(level * (n - 1)) for level in (0.1, 0.5, 0.9)) if n else ()
+    sizes = [sample.at(i + 1) if up else -sample.at(n - i) for i in places]
+    if not sizes or not 0 < sizes[0] <= sizes[2] < math.inf:
+        return None  # ratios mean nothing
+    low, center, high = map(math.log, sizes)
+    least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
+    low, high = min(low, center - least), max(high, center + least)
     width = high - low
-    if shift < 3 * width:
-        return 0  # readings vary too much for a factor to stand out
-    edges = high + np.array([width, shift - 2 * width, shift - width, shift, shift + width])
-    ahead, before, inside, after = np.diff(upto(edges)).tolist()
-    if inside < 2 * max(before, after, 1):  # broad contamination is not a cluster, nor is one reading
-        return 0
-    chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle
-    tail = special.betainc(inside, ahead + before + 1, chance)  # P(Bin(inside + ahead + before, chance) >= inside)
-    return int(inside) if tail <= share else 0
+    for factor, words in UNITS.items():
+        shift = abs(math.log(factor))
+        if shift < 3 * width:
+            continue  # readings vary too much for a factor to stand out
+        edges = np.array([width, shift - 2 * width, shift - width, shift, shift + width])
+        with np.errstate(over="ignore", under="ignore"):
+            ends = np.clip(np.exp(high + edges if factor > 1 else low - edges), math.ulp(0.0), _LARGEST)
+        cuts = ends if up else -ends
+        upto = sample.count(cuts, closed=True) if up == (factor > 1) else n - sample.count(cuts)
+        ahead, before, inside, after = np.diff(upto).tolist()
+        chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle
+        # broad contamination is not a cluster, nor is one reading
+        if inside >= 2 * max(before, after, 1):
+            tail = special.betainc(inside, ahead + before + 1, chance)  # P(Bin(all three, chance) >= inside)
+            if tail <= _share(problem) / len(UNITS):
+                return Alarm("units", arm, int(inside), sample.n, detail=words)
+    return None
 
 
 def _ties(problem: Problem, arm: str, sample: Sample) -> Alarm | None:

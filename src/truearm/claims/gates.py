@@ -1,8 +1,8 @@
 """Gates: whether arms are worse than a baseline; and ledgers of many gates with one error rate (extensions L)."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -108,31 +108,6 @@ def weight(number: int, expected: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is fixed when a ledger is created."""
-
-    delta: float = 0.05
-    error_rate: ErrorRate = "fdr"
-    expected: int = 100
-
-    def __post_init__(self) -> None:
-        require(self.error_rate in ("fdr", "any"), "error_rate", self.error_rate, "be 'fdr' or 'any'")
-        object.__setattr__(self, "delta", check_delta(self.delta))
-        check_count("expected", self.expected)
-
-    def __str__(self) -> str:
-        return f"delta={self.delta:g}, error_rate={self.error_rate!r}, expected={self.expected}"
-
-    def level(self, number: int, accepted: int) -> float:
-        """Return the level of a gate that opens after this many were accepted (extensions L1, L2)."""
-        return self.delta * weight(number, self.expected) * (1 + accepted * (self.error_rate == "fdr"))
-
-    def spent(self, gates: int) -> float:
-        """Return the part of delta that the weights of this many gates use."""
-        return self.delta * math.fsum(weight(number, self.expected) for number in range(1, gates + 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerGate:
     """One decision of a ledger: its level, the evidence it closed with, and the verdict."""
 
@@ -157,13 +132,14 @@ class LedgerGate:
         """The log-evidence from which on the candidate is accepted."""
         return -math.log(self.level)
 
-    def judge(self, log_evidence: float, log_against: float, *, doubtful: bool) -> Verdict:
-        """Return the verdict on evidence for the candidate and for the base (extensions L)."""
-        if doubtful:
-            return "doubtful"
-        if log_evidence >= self.log_bar:
-            return "accepted"
-        return "not better" if log_against >= self.log_bar else "undecided"
+    def close(self, log_evidence: float, notes: Mapping[str, Any]) -> "LedgerGate":
+        """Return the gate with its verdict on evidence for the candidate and for the base (extensions L)."""
+        verdict: Verdict = "not better" if notes["log_against"] >= self.log_bar else "undecided"
+        if notes["doubtful"]:
+            verdict = "doubtful"
+        elif log_evidence >= self.log_bar:
+            verdict = "accepted"
+        return replace(self, verdict=verdict, log_evidence=log_evidence, details={**self.details, **notes})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values without the measurements."""
@@ -171,22 +147,44 @@ class LedgerGate:
         return {**plain, "log_evidence": self.log_evidence, "details": dict(self.details)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Account:
-    """A ledger as it is shown: its settings and all gates."""
+    """A ledger: what was fixed when it was created, and its gates in the order in which they opened."""
 
-    settings: Settings
-    gates: Sequence[LedgerGate]
+    delta: float = 0.05
+    error_rate: ErrorRate = "fdr"
+    expected: int = 100
+    gates: list[LedgerGate] = field(default_factory=list)
+    accepted: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.error_rate in ("fdr", "any"), "error_rate", self.error_rate, "be 'fdr' or 'any'")
+        self.delta = check_delta(self.delta)
+        check_count("expected", self.expected)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is fixed."""
+        return {"delta": self.delta, "error_rate": self.error_rate, "expected": self.expected}
 
     @property
     def spent(self) -> float:
         """The part of delta that the weights of the opened gates use."""
-        return self.settings.spent(len(self.gates))
+        return self.delta * math.fsum(weight(gate.number, self.expected) for gate in self.gates)
 
     @property
     def next_level(self) -> float:
-        """The level of the next gate."""
-        return self.settings.level(len(self.gates) + 1, sum(gate.accepted for gate in self.gates))
+        """The level of the next gate (extensions L1, L2)."""
+        return self.level(len(self.gates) + 1, self.accepted)
+
+    def level(self, number: int, accepted: int) -> float:
+        """Return the level of a gate that opens after this many were accepted (extensions L1, L2)."""
+        return self.delta * weight(number, self.expected) * (1 + accepted * (self.error_rate == "fdr"))
+
+    def open(self, name: str, base: str, details: Mapping[str, Any]) -> LedgerGate:
+        """Return the next gate, which is not added yet."""
+        number, level = len(self.gates) + 1, self.next_level
+        return LedgerGate(number=number, name=name, level=level, base=base, details=details)
 
     def count(self, verdict: Verdict) -> int:
         """Return how many gates have a verdict."""

@@ -15,7 +15,7 @@ from truearm.claims import alarms, show
 from truearm.claims.certify import NOTHING, check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.metrics import (
     BETTER,
@@ -93,35 +93,63 @@ class Seen:
     arms: tuple[str, ...]
 
 
-class Roll(NamedTuple):
-    """Which metrics there are: what the first round in which every arm printed some has, before any is counted."""
+class Progress(NamedTuple):
+    """Which metrics there are, and the evidence about them after some rounds.
 
-    rounds: int
-    """The rounds up to that one; they are not counted."""
-    metrics: Mapping[str, tuple[str, ...]]
+    Metrics are what the first round in which every arm printed some has, before any is counted.
+    """
+
+    suite: Suite
+    rounds: int = 0
+    """The rounds up to that one, which are not counted; 0 before it."""
+    metrics: Mapping[str, tuple[str, ...]] = {}
     """By arm."""
-    pairs: list[tuple[str, str]]
+    roll: Sequence[tuple[str, str]] = ()
     """Every metric and arm that are compared with the reference."""
+    evidence: MetricEvidence = MetricEvidence.begin(0, 0.0)
 
-    @classmethod
-    def call(cls, suite: Suite, runs: Runs) -> "Roll | None":
-        """Return the roll, or None before such a round."""
-        arms = suite.problem.arms
+    def after(self, runs: Runs) -> "Progress":
+        """Return the progress after all of these runs; only those that are new are judged."""
+        known = self if self.rounds else self._call_roll(runs)
+        if not known.rounds:
+            return known
+        new = known.readings(runs, known.rounds + known.evidence.rounds)
+        return known._replace(evidence=known.evidence.after(known.rounds_won(*new)))
+
+    def _call_roll(self, runs: Runs) -> "Progress":
+        suite, arms = self.suite, self.suite.problem.arms
         together = enumerate(zip(*(runs[arm] for arm in arms), strict=False), 1)
         rounds, row = next(((place, row) for place, row in together if None not in row), (0, ()))
         if not rounds:
-            return None
+            return self
         metrics = {arm: tuple(run or ()) for arm, run in zip(arms, row, strict=True)}
         known = {metric for own in metrics.values() for metric in own}
-        if unknown := [metric for metric in suite.higher if metric not in known]:
-            there = ", ".join(sorted(known))
-            msg = f"higher names {unknown[0]!r}, which is not a metric; there are {there:.200}"
-            raise InvalidArgument(msg, "higher", unknown[0])
+        for name in suite.higher:
+            there = f"there are {', '.join(sorted(known)):.200}"
+            refuse(name not in known, f"higher names {name!r}, which is not a metric; {there}", "higher", name)
         pairs = [(m, arm) for m in metrics[suite.reference] for arm in suite.others if m in metrics[arm]]
         own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in metrics.items())
         msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
         refuse(not pairs, msg)
-        return cls(rounds, metrics, pairs)
+        start = MetricEvidence.begin(len(pairs), win_level_of(suite.problem.contamination))
+        return Progress(suite, rounds, metrics, pairs, start)
+
+    @property
+    def pairs(self) -> int:
+        """The number of comparisons, 0 before it is known."""
+        return len(self.roll)
+
+    @property
+    def done(self) -> bool:
+        """Whether no comparison needs more rounds."""
+        return 0 < self.pairs == self.pairs_done
+
+    @property
+    def pairs_done(self) -> int:
+        """The number of comparisons that need no more rounds."""
+        delta = self.suite.problem.delta
+        claims = self.evidence.claims(delta, fdr=self.suite.fdr)
+        return int(np.count_nonzero(claims.any(axis=0) | self.evidence.is_futile(delta)))
 
     @property
     def only(self) -> tuple[Seen, ...]:
@@ -133,23 +161,23 @@ class Roll(NamedTuple):
         new = {arm: {m for run in runs[arm] for m in run or ()} - {*own} for arm, own in self.metrics.items()}
         return tuple(sorted(_group_metrics(new), key=lambda one: one.metric))
 
-    def readings(self, suite: Suite, runs: Runs, first: int) -> tuple[Floats, Floats]:
+    def readings(self, runs: Runs, first: int) -> tuple[Floats, Floats]:
         """Return the readings of the reference and of the arm, a row for each pair, from a round on."""
         stop = max(first, min(map(len, runs.values())))
 
         def rows(arms: Iterable[str]) -> Floats:
             found = [
                 [(run or {}).get(metric) for run in runs[arm][first:stop]]
-                for arm, (metric, _) in zip(arms, self.pairs, strict=True)
+                for arm, (metric, _) in zip(arms, self.roll, strict=True)
             ]
-            return np.array(found, dtype=np.float64).reshape(len(self.pairs), stop - first)  # None is NaN
+            return np.array(found, dtype=np.float64).reshape(self.pairs, stop - first)  # None is NaN
 
-        return rows([suite.reference] * len(self.pairs)), rows(arm for _, arm in self.pairs)
+        return rows([self.suite.reference] * self.pairs), rows(arm for _, arm in self.roll)
 
-    def rounds_won(self, suite: Suite, reference: Floats, arm: Floats) -> Bools:
+    def rounds_won(self, reference: Floats, arm: Floats) -> Bools:
         """Return which rounds speak for which claim."""
-        signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
-        tolerance, oriented = suite.problem.tolerance, signs * reference
+        signs = np.array([1.0 if self.suite.goal(metric) == "max" else -1.0 for metric, _ in self.roll])[:, None]
+        tolerance, oriented = self.suite.problem.tolerance, signs * reference
         if tolerance.relative:
             oriented = np.where(reference < 0, np.nan, oriented)  # no percent of a negative number
         bar = np.where(signs > 0, worsen(oriented, tolerance), worsen(oriented, tolerance, -1.0))
@@ -252,56 +280,21 @@ class SuiteResult:
         }
 
 
-class Progress(NamedTuple):
-    """A suite after some of its runs."""
-
-    suite: Suite
-    roll: Roll | None = None
-    evidence: MetricEvidence | None = None
-
-    def after(self, runs: Runs) -> "Progress":
-        """Return the suite after all of these runs; only those that are new are judged."""
-        suite, roll = self.suite, self.roll or Roll.call(self.suite, runs)
-        if roll is None:
-            return self
-        known = self.evidence or MetricEvidence.begin(len(roll.pairs), win_level_of(suite.problem.contamination))
-        new = roll.readings(suite, runs, roll.rounds + known.rounds)
-        return Progress(suite, roll, known.after(roll.rounds_won(suite, *new)))
-
-    @property
-    def pairs(self) -> int:
-        """The number of comparisons, 0 before it is known."""
-        return 0 if self.roll is None else len(self.roll.pairs)
-
-    @property
-    def pairs_done(self) -> int:
-        """The number of comparisons that need no more rounds."""
-        if self.evidence is None:
-            return 0
-        delta = self.suite.problem.delta
-        claims = self.evidence.claims(delta, fdr=self.suite.fdr)
-        return int(np.count_nonzero(claims.any(axis=0) | self.evidence.is_futile(delta)))
-
-    @property
-    def done(self) -> bool:
-        """Whether no comparison needs more rounds."""
-        return 0 < self.pairs == self.pairs_done
-
-
 def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     """Return what is known of a suite from its runs."""
-    _, roll, known = Progress(suite).after(runs)
-    if roll is None or known is None:
+    progress = Progress(suite).after(runs)
+    if not progress.rounds:
         return SuiteResult(suite=suite, rounds=0, uncounted=min(map(len, runs.values())), runs=runs)
-    count, delta = len(roll.pairs), suite.problem.delta
-    reference, arm = roll.readings(suite, runs, roll.rounds)
+    known = progress.evidence
+    count, delta = progress.pairs, suite.problem.delta
+    reference, arm = progress.readings(runs, progress.rounds)
     # one arm depends on its time in ways that the other does not share
     drifts = [bool(alarms.find_unshared_drift(both, tests=count)) for both in zip(reference, arm, strict=True)]
     claims, futile = known.claims(delta, fdr=suite.fdr, doubted=np.array(drifts)), known.is_futile(delta)
-    wins, bar = roll.rounds_won(suite, reference, arm), math.log(2 * count / delta)
+    wins, bar = progress.rounds_won(reference, arm), math.log(2 * count / delta)
 
     def compare(i: int) -> Compared:
-        metric, name = roll.pairs[i]
+        metric, name = progress.roll[i]
         goal = suite.goal(metric)
         problem = replace(suite.problem, arms=(suite.reference, name), goal=goal, delta=delta / count)
         judge = Judge.of(problem, [Sample.in_order(problem.sign * row) for row in (reference[i], arm[i])])
@@ -323,10 +316,10 @@ def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     return SuiteResult(
         suite=suite,
         rounds=known.rounds,
-        uncounted=roll.rounds,
+        uncounted=progress.rounds,
         compared=tuple(map(compare, range(count))),
-        only=roll.only,
-        late=roll.late(runs),
+        only=progress.only,
+        late=progress.late(runs),
         runs=runs,
     )
 

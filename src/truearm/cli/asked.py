@@ -208,19 +208,22 @@ def define(asked: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Sett
         at_most=asked.at_most,
     )
     if asked.builds:
-        _check_builds(asked.builds, problem, uncounted=asked.metrics is not None)
+        _check_builds(asked, problem)
     return setting, replace(problem, handicap=handicap)
 
 
-def _check_builds(builds: int, problem: Problem, *, uncounted: int) -> None:
+def _check_builds(asked: RaceOptions, problem: Problem) -> None:
     """Refuse fewer builds than can decide; the first round of a suite shows which metrics there are."""
+    if asked.ledger is not None:
+        from truearm.cli.records import read_account  # other races start without it
+        from truearm.ledger import at_level
+
+        problem = at_level(problem, read_account(asked).next_level)
     level, threshold = win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
-    least = uncounted + least_rounds(level, threshold)  # extensions U2
-    what = (
-        f"{plural(len(problem.arms), 'revision')} at an error probability of {problem.error:g} take {least} rounds"
-    )
-    remedy = f"use --builds {least} or more"
-    refuse(builds < least, f"--builds {builds} cannot decide: {what} at least, each with new builds; {remedy}")
+    least = (asked.metrics is not None) + least_rounds(level, threshold)  # extensions U2
+    what = f"{plural(len(problem.arms), 'revision')} at an error probability of {problem.error:g}"
+    msg = f"--builds {asked.builds} cannot decide: {what} take {least} rounds at least, each with new builds; "
+    refuse(asked.builds < least, f"{msg}use --builds {least} or more")
 
 
 def _candidate(asked: RaceOptions, setting: Setting) -> str:

@@ -3,12 +3,13 @@
 import hashlib
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from truearm.claims.gates import LedgerGate, Settings
+from truearm.claims.gates import Account, LedgerGate
 from truearm.cli.answer import FORMS, GOOD, Answer, Screen, show
 from truearm.cli.asked import RaceOptions
 from truearm.cli.edge import ERROR
@@ -67,8 +68,7 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
 
     The file is recomputed while it is read; one that was changed is refused.
     """  # noqa: D301 - click wants the control character
-    book = read_ledger(file)
-    found = book.account
+    found = read_ledger(file)
 
     def text(screen: Screen) -> str:
         table = screen.table(tables.ledger_rows(found)) if found.gates else ""
@@ -79,16 +79,20 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
 
         return ledger_page(found, Path(file).name)
 
-    forms = {"json": lambda: json_text({**ledger_document(found), "head": book.head}), "html": page}
+    forms = {"json": lambda: json_text({**ledger_document(found), "head": found.head}), "html": page}
     ctx.exit(show(ctx, Answer(text, GOOD, forms), silent=export_html is not None and not json))
+
+
+def read_account(asked: RaceOptions) -> Account:
+    """Return the account of the ledger of a race, which may not exist yet."""
+    path, fixed = Path(asked.ledger), {} if asked.expected is None else {"expected": asked.expected}
+    known = read_ledger(path) if path.exists() and path.stat().st_size else Account()
+    return replace(known, **fixed)
 
 
 def open_gate(asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, LedgerGate]:
     """Open the ledger of a race and its next gate: from here on its level is spent."""
-    path = Path(asked.ledger)
-    known = read_ledger(path).settings if path.exists() and path.stat().st_size else Settings()
-    expected = known.expected if asked.expected is None else asked.expected
-    ledger = Ledger(path, delta=known.delta, error_rate=known.error_rate, expected=expected)
+    ledger = Ledger(asked.ledger, **read_account(asked).settings)
     commits = {revision.folder: revision.commit for revision in revisions}
     base = asked.base
     (candidate,) = (arm for arm in setting.arms if arm != base)

@@ -107,7 +107,7 @@ def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]
     from truearm.ledger import read_ledger
 
     book = read_ledger(path, noted)
-    said = words.ledger_verified(book.account, name_of(path), book.head)
+    said = words.ledger_verified(book, name_of(path), book.head)
     return said, {"gates": len(book.gates), "head": book.head}
 
 

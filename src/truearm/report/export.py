@@ -186,11 +186,8 @@ def suite_csv(result: SuiteResult) -> str:
 
 def ledger_document(account: Account) -> dict[str, Any]:
     """Return a ledger for JSON."""
-    settings = account.settings
     return {
-        "delta": settings.delta,
-        "error_rate": settings.error_rate,
-        "expected": settings.expected,
+        **account.settings,
         "spent": account.spent,
         "next_level": account.next_level,
         "guarantee": ledger_guarantee(account),

@@ -1232,8 +1232,8 @@ def ledger_headline(account: Account) -> str:
 
 def ledger_guarantee(account: Account) -> str:
     """Return what a ledger bounds."""
-    limit = percent(account.settings.delta)
-    if account.settings.error_rate == "any":
+    limit = percent(account.delta)
+    if account.error_rate == "any":
         return f"The chance that any accepted candidate is not better than its base is at most {limit}."
     return (
         f"Of the accepted candidates, the expected share that is not better than its base is at most {limit}, "
@@ -1243,11 +1243,10 @@ def ledger_guarantee(account: Account) -> str:
 
 def ledger(account: Account) -> list[str]:
     """Return what a ledger shows, one paragraph each: the gates, what is guaranteed, and what is spent."""
-    settings = account.settings
-    more = f"{percent(account.spent)} of {percent(settings.delta)} is spent"
+    more = f"{percent(account.spent)} of {percent(account.delta)} is spent"
     following = f"the next gate needs evidence of {evidence(-math.log(account.next_level))}"
-    late = len(account.gates) >= settings.expected
-    planned = f"; {count(settings.expected)} gates were expected, so levels are smaller now" if late else ""
+    late = len(account.gates) >= account.expected
+    planned = f"; {count(account.expected)} gates were expected, so levels are smaller now" if late else ""
     return [
         f"{ledger_headline(account)}.",
         f"{ledger_guarantee(account)} This covers each acceptance here, not what was measured elsewhere, and not "
