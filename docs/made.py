@@ -25,7 +25,7 @@ from rich.text import Text
 from truearm import __version__
 from truearm.claims.certificate import Alarm, Certificate
 from truearm.claims.certify import ratios
-from truearm.claims.result import OF_PROBLEM, SCHEMA, Analysis, Ratio, Result
+from truearm.claims.result import OF_PROBLEM, SCHEMA, Analysis, Lead, Ratio, Result
 from truearm.cli import main
 from truearm.problem import Problem
 from truearm.report import tables
@@ -250,6 +250,8 @@ def _kinds() -> dict[str, Any]:
     """Return the type of every key of a document."""
     hints, asked = get_type_hints(Analysis), get_type_hints(Problem)
     alarm = TypedDict("Alarm", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
+    lead = {**get_type_hints(Lead), "as": Literal["ratio", "difference"]}
+    del lead["scale"]
     return {
         "schema": Literal[SCHEMA],
         **{
@@ -259,6 +261,7 @@ def _kinds() -> dict[str, Any]:
         },
         "pulls": TypedDict("Pulls", {"total": int, "arms": dict[str, int]}),
         "certified_tolerance": float,
+        "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
         "target": Literal["quantile", "share", "wins", "estimate"],
         **{key: asked[key] for key in OF_PROBLEM},
         "contamination": asked["contamination"] | Literal["blind"],

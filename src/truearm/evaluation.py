@@ -7,9 +7,9 @@ import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -126,11 +126,15 @@ def evaluate(
         study: PureStudy = Study(problem, policy=policy, max_pulls=limit * len(arms), seed=seed)
         if log is not None:
             study = resume_or_start(study, log)
-        scoring = _Scoring(functions, known, seed, study)
+        order = np.random.default_rng(seed).permutation(len(known)).tolist()
+
+        def score(arm: str, place: int) -> Future[Any]:
+            return executor.submit(_call, functions[arm], known[place])
+
         with bar(study, shown=progress) as show:
             try:
                 while not study.done:
-                    scoring.score_batch(executor, on_error)
+                    _score_batch(study, score, order, on_error)
                     show()
             except KeyboardInterrupt:
                 study.stop()
@@ -138,11 +142,11 @@ def evaluate(
     assert result is not None
     if keep_all:
         result = analyze(result.readings, round="rows", control=control, tiers=tiers, **options)
-    failures = scoring.failures
+    failures = _count_failures(study)
     return replace(result, conditions={"failures": failures}) if failures else result
 
 
-def _pool(workers: int | Executor | None, arms: int) -> "tuple[Any, int]":
+def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextManager[Executor], int]:
     """Return the executor as a context, and how many scores it computes at once."""
     if isinstance(workers, Executor):
         return nullcontext(workers), int(getattr(workers, "_max_workers", arms))
@@ -150,66 +154,59 @@ def _pool(workers: int | Executor | None, arms: int) -> "tuple[Any, int]":
     return ThreadPoolExecutor(places), places
 
 
-class _Scoring:
-    """The scores of arms on items in random order; the n-th pull of an arm is about the n-th item drawn."""
+def _score_batch(
+    study: PureStudy, score: Callable[[str, int], Future[Any]], order: Sequence[int], on_error: OnError
+) -> None:
+    """Score what the study asks for. Nothing is out when it decides, so its readings alone repeat it.
 
-    def __init__(
-        self, arms: Mapping[str, Callable[[Any], float]], items: list[Any], seed: int, study: PureStudy
-    ) -> None:
-        self._arms, self._items, self._study = arms, items, study
-        self._order = np.random.default_rng(seed).permutation(len(items))
+    The n-th pull of an arm is about the n-th item drawn.
+    """
+    stops = list[Exception]()
+    with hold_signals():
+        pulls = study.ask()
+    places = [order[study.draw(pull)] for pull in pulls]
+    jobs = [score(pull.arm, place) for pull, place in zip(pulls, places, strict=True)]
+    try:
+        for pull, place, job in zip(pulls, places, jobs, strict=True):
+            try:
+                number = _read(job, pull.arm, place, on_error)
+                study.problem.check_score(number, pull.arm, place)
+                with hold_signals():
+                    study.tell(pull, number)
+            except (ArmFailed, InvalidArgument) as error:
+                stops.append(error)  # the other scores of the batch are kept
+    finally:
+        for job in jobs:
+            job.cancel()
+    if stops:
+        study.stop()
+        if isinstance(stops[0], ArmFailed):
+            stops[0].result = study.result
+        raise stops[0]
 
-    def score_batch(self, executor: Executor, on_error: OnError) -> None:
-        """Score what the study asks for. Nothing is out when it decides, so its readings alone repeat it."""
-        study, stops = self._study, list[Exception]()
-        with hold_signals():
-            pulls = study.ask()
-        places = [int(self._order[study.draw(pull)]) for pull in pulls]
-        jobs = [
-            executor.submit(_call, self._arms[p.arm], self._items[at]) for p, at in zip(pulls, places, strict=True)
-        ]
-        try:
-            for pull, place, job in zip(pulls, places, jobs, strict=True):
-                try:
-                    score = self._read(job, pull.arm, place, on_error)
-                    with hold_signals():
-                        study.tell(pull, score)
-                except (ArmFailed, InvalidArgument) as error:
-                    stops.append(error)  # the other scores of the batch are kept
-        finally:
-            for job in jobs:
-                job.cancel()
-        if stops:
-            study.stop()
-            if isinstance(stops[0], ArmFailed):
-                stops[0].result = study.result
-            raise stops[0]
 
-    def _read(self, job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
-        """Return a score, NaN with a note if the arm raised; raise if it is out of range or failures stop."""
-        try:
-            score = job.result()
-        except InvalidArgument:
-            raise
-        except Exception as error:
-            if on_error == "stop":
-                msg = f"arm {arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
-                raise ArmFailed(msg, arm=arm) from error
-            why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}"
-            return Noted(math.nan, {_FAILURE: why[:_MAX_MESSAGE]})
-        what = f"score of {arm!r} on item {place}"
-        number = as_number(what, score, "return nan for one that failed", boolean=True)
-        self._study.problem.check_score(number, arm, place)
-        return number
+def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
+    """Return a score, NaN with a note if the arm raised; raise if failures stop."""
+    try:
+        score = job.result()
+    except InvalidArgument:
+        raise
+    except Exception as error:
+        if on_error == "stop":
+            msg = f"arm {arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
+            raise ArmFailed(msg, arm=arm) from error
+        why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}"
+        return Noted(math.nan, {_FAILURE: why[:_MAX_MESSAGE]})
+    return as_number(f"score of {arm!r} on item {place}", score, "return nan for one that failed", boolean=True)
 
-    @property
-    def failures(self) -> dict[str, dict[str, int]]:
-        """Why scores are missing, and how many of each arm; the log has it, so it outlives a crash."""
-        found: dict[str, Counter[str]] = {}
-        for event in self._study.events():
-            if isinstance(event, Reading) and math.isnan(event.value):
-                found.setdefault(event.arm, Counter())[(event.notes or {}).get(_FAILURE, _LOST)] += 1
-        return {arm: dict(kinds) for arm, kinds in found.items()}
+
+def _count_failures(study: PureStudy) -> dict[str, dict[str, int]]:
+    """Return why scores are missing, and how many of each arm; the log has it, so it outlives a crash."""
+    found: dict[str, Counter[str]] = {}
+    for event in study.events():
+        if isinstance(event, Reading) and math.isnan(event.value):
+            found.setdefault(event.arm, Counter())[(event.notes or {}).get(_FAILURE, _LOST)] += 1
+    return {arm: dict(kinds) for arm, kinds in found.items()}
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401 - the user's

@@ -8,7 +8,7 @@ MADs, and the quality curve of the best arm.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -119,26 +119,24 @@ def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iter
 
 
 def _check_readings(judge: Judge, verdict: Verdict) -> Verdict:
-    """Return the verdict, doubtful if the samples contradict an assumption, certified if they allow it."""
+    """Return the verdict, doubtful if the samples contradict an assumption.
+
+    It is certified if a policy without evidence stopped on readings that certify its leader.
+    """
     if verdict.status is Status.DOUBTFUL:
         return verdict
+    problem, samples = judge.problem, judge.samples
     judge = judge.after(leader=_leader(judge, verdict) or 0)
     if found := alarms.doubts(judge):
-        return Verdict.doubtful(found, judge.problem.arms, verdict.design)
-    return _certify_by_evidence(judge, verdict)
-
-
-def _certify_by_evidence(judge: Judge, verdict: Verdict) -> Verdict:
-    """Return a certified verdict if a policy without evidence stopped on readings that certify its leader."""
-    problem, samples = judge.problem, judge.samples
+        return Verdict.doubtful(found, problem.arms, verdict.design)
     is_final = verdict.estimated or verdict.rule is not None or verdict.status is Status.CERTIFIED
     if is_final or problem.contamination is None or not any(sample.size for sample in samples):
         return verdict
     counts, best = tuple(sample.n for sample in samples), problem.arms[judge.leader]
-    found = {arm: judge.against(i).log_value for i, arm in enumerate(problem.arms) if arm != best}
-    if min(found.values(), default=math.inf) < judge.log_threshold:
+    against = {arm: judge.against(i).log_value for i, arm in enumerate(problem.arms) if arm != best}
+    if min(against.values(), default=math.inf) < judge.log_threshold:
         return verdict
-    claims = tuple(Claim(arm, best, counts, 0, value) for arm, value in found.items())
+    claims = tuple(Claim(arm, best, counts, 0, value) for arm, value in against.items())
     certified = replace(verdict, status=Status.CERTIFIED, best=best, candidates=(best,))
     return replace(certified, rule=judge.rule, claims=claims)
 
@@ -149,12 +147,7 @@ def _leader(judge: Judge, verdict: Verdict) -> int | None:
         return arms.index(verdict.best)
     if verdict.estimated:
         return None
-    places = _places(arms)
-    return judge.best_looking([places[arm] for arm in verdict.candidates])
-
-
-def _places(arms: Sequence[str]) -> dict[str, int]:
-    return {arm: i for i, arm in enumerate(arms)}
+    return judge.best_looking([arms.index(arm) for arm in verdict.candidates])
 
 
 def as_measured(judge: Judge, tapes: Readings) -> Judge:
@@ -162,10 +155,10 @@ def as_measured(judge: Judge, tapes: Readings) -> Judge:
     given = judge.problem.handicap
     if given is None:
         return judge
-    plain, tape = replace(judge.problem, handicap=None), tapes.get(given.arm, ())
-    found = {given.arm: sample_of(tape, len(tape), plain, given.arm)}
-    by_arm = zip(judge.problem.arms, judge.samples, strict=True)
-    return judge.after(tuple(found.get(arm, sample) for arm, sample in by_arm))
+    samples, tape = list(judge.samples), tapes.get(given.arm, ())
+    plain = replace(judge.problem, handicap=None)
+    samples[judge.problem.arms.index(given.arm)] = sample_of(tape, len(tape), plain, given.arm)
+    return judge.after(tuple(samples))
 
 
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
@@ -215,17 +208,17 @@ class Rejections:
 def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Rejections:
     """Return the judges that reject the leader's rivals, now and at the dates of their claims."""
     problem, latest = certificate.problem, tuple(sample.n for sample in samples)
-    places, counts = _places(problem.arms), dict(zip(problem.arms, latest, strict=True))
-    entries = entries_of(problem, certificate.entries, tapes, counts)
-    now = Judge.of(
-        problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
-    )
-    earlier = {}
+    arms = problem.arms
+    entries = entries_of(problem, certificate.entries, tapes, dict(zip(arms, latest, strict=True)))
+    how: dict[str, Any] = {"entries": entries, "design": certificate.design, "ordered": bool(entries)}
+    now, earlier = Judge.of(problem, samples, leader=leader, **how), {}
     for claim in certificate.claims if certificate.rule else ():  # not by bounds
-        accuser = places[claim.leader]
+        accuser = arms.index(claim.leader)
         if not claim.tolerant and (accuser != leader or claim.counts not in (None, latest)):
             dated = claim.counts is not None
-            earlier[places[claim.arm]] = certificate.judge(claim, tapes) if dated else now.after(leader=accuser)
+            earlier[arms.index(claim.arm)] = (
+                certificate.judge(claim, tapes) if dated else now.after(leader=accuser)
+            )
     return Rejections(now, earlier)
 
 
@@ -239,17 +232,16 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
 
     Without a best arm, these are the arms with the leader's readings in every round.
     """
-    places = _places(judge.problem.arms)
+    place, leader = judge.problem.arms.index, judge.leader
     if verdict.best is not None and verdict.rule is None:
         return behind if verdict.status is Status.CERTIFIED else ()
     if verdict.best is not None:
-        return tuple(arm for arm in behind if judge.looks(places[arm]) == judge.looks(judge.leader))
+        return tuple(arm for arm in behind if judge.looks(place(arm)) == judge.looks(leader))
     if verdict.status is Status.DOUBTFUL:
         return ()
-    leader = judge.problem.arms[judge.leader]
-    head = judge.samples[judge.leader]
-    alike = [arm for arm in verdict.candidates if judge.target.is_same([head, judge.samples[places[arm]]])]
-    return tuple(alike) if len(alike) > 1 and leader in alike else ()
+    head, samples = judge.samples[leader], judge.samples
+    alike = tuple(arm for arm in verdict.candidates if judge.target.is_same([head, samples[place(arm)]]))
+    return alike if len(alike) > 1 and judge.problem.arms[leader] in alike else ()
 
 
 def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
@@ -305,8 +297,8 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
     if given is not None:
         decided = 0.0 if verdict.status in _STRICT else math.inf
         return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
-    places = _places(judge.problem.arms)
-    worst = judge.tolerance([places[arm] for arm in verdict.rejected if verdict.rule is not None])
+    arms = judge.problem.arms
+    worst = judge.tolerance([arms.index(arm) for arm in verdict.rejected if verdict.rule is not None])
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst
@@ -322,18 +314,18 @@ def check_support(result: Result, tapes: Tapes) -> Result:
     each arm has one true law and its bad readings follow one as well (extensions E4).
     """
     is_known = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
-    alone = len(result.problem.arms) == 1  # nothing is decided
-    if result.best is None or result.certificate.estimated or is_known or alone:
+    arms, adversary = result.problem.arms, result.problem.declared.adversary
+    if result.best is None or result.certificate.estimated or is_known or len(arms) == 1:
         return result
-    adversary = result.problem.declared.adversary
     withstands = getattr(result.breakdown, adversary.value) or 0.0
-    found = []
-    for arm in result.problem.arms:
-        readings = np.array(tapes.get(arm, ()), dtype=np.float64)  # None becomes NaN
-        n, bound = readings.size, eps_of_change(readings, FALSE_ALARM / len(result.problem.arms), adversary)
-        if bound > withstands:
-            found.append((bound, Alarm("unsupported", arm, int(bound * n), n, detail=f"{withstands:.6g}")))
-    return replace(result, alarms=(max(found, key=lambda one: one[0])[1], *result.alarms)) if found else result
+    readings = {arm: np.array(tapes.get(arm, ()), dtype=np.float64) for arm in arms}  # None becomes NaN
+    bounds = {arm: eps_of_change(tape, FALSE_ALARM / len(arms), adversary) for arm, tape in readings.items()}
+    worst = max(arms, key=bounds.__getitem__)
+    if bounds[worst] <= withstands:
+        return result
+    n = readings[worst].size
+    alarm = Alarm("unsupported", worst, int(bounds[worst] * n), n, detail=f"{withstands:.6g}")
+    return replace(result, alarms=(alarm, *result.alarms))
 
 
 def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
-import msgspec
-
 from truearm.claims import show
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
 from truearm.claims.plain import Backend, from_plain, to_plain
@@ -68,7 +66,8 @@ class Reach(NamedTuple):
     share: float
 
 
-class Lead(msgspec.Struct, frozen=True, rename={"scale": "as"}):
+@dataclass(frozen=True, slots=True)
+class Lead:
     """How much better the best arm is than another one."""
 
     than: str
@@ -205,6 +204,8 @@ class Result:
         problem, separate = to_plain(self.problem), ("problem", "certificate", "doubts", "alarms")
         own = [field.name for field in fields(self) if field.compare and field.name not in separate]
         plain: dict[str, Any] = to_plain({name: getattr(self, name) for name in own}, null=True)
+        for lead in plain["better_by"]:
+            lead["as"] = lead.pop("scale")
         plain = {
             "schema": SCHEMA,
             **plain,
@@ -238,7 +239,10 @@ class Result:
                 **data,
                 "pulls": data["pulls"]["arms"],
                 "tolerance": _or(data["certified_tolerance"], math.inf),
-                "better_by": [{**lead, "observed": _or(lead["observed"], math.inf)} for lead in data["better_by"]],
+                "better_by": [
+                    {**lead, "scale": lead["as"], "observed": _or(lead["observed"], math.inf)}
+                    for lead in data["better_by"]
+                ],
                 "arms": [{key: _or(x, _end(key)) for key, x in arm.items()} for arm in data["arms"]],
                 "quality": [(_or(x, -math.inf), share) for x, share in data["quality"]],
                 "problem": data["certificate"]["problem"],
