@@ -46,7 +46,7 @@ def test_a_certificate_survives_json_and_knows_its_design(design):
         certificate.verify({**CLEAR, "B": CLEAR["B"] + 1})
     weak = normals([0.0, 0.0, 0.0], seed=5)
     forged = {**plain["certificate"], "digest": analyze(weak).certificate.digest}
-    with pytest.raises(VerificationError, match=r"certificate\.best is 'A', but the readings give None"):
+    with pytest.raises(VerificationError, match=r"but the readings give"):
         from_plain(Certificate, forged).verify(weak)
 
 

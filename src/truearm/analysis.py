@@ -7,10 +7,9 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack, cast
 
 import numpy as np
@@ -44,7 +43,6 @@ from truearm.problem import (
 
 Floats = NDArray[np.float64]
 
-_PARALLEL_READINGS = 1 << 20  # readings; from here on threads sort faster than one
 _MAX_FORECAST = 1e12  # readings; what would take more of them is never going to be decided
 
 
@@ -242,10 +240,8 @@ def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | C
     return tapes
 
 
-def _sort_samples(
-    problem: Problem, tapes: Mapping[str, Floats | Counted]
-) -> tuple[tuple[Sample, ...], Callable[[], str]]:
-    """Return the sample of each arm, and what gives the digest of all readings, which is computed in parallel."""
+def _sort_samples(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[tuple[Sample, ...], str]:
+    """Return the sample of each arm, and the digest of all readings."""
 
     def sample(arm: str) -> Sample:
         tape = tapes[arm]
@@ -257,15 +253,9 @@ def _sort_samples(
             return count_successes(tape, problem)
         return start_sample(problem, "").extend(orient(tape, problem, ""))
 
-    if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _PARALLEL_READINGS:
-        return tuple(map(sample, tapes)), partial(digest, problem, tapes)
-    pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib release the interpreter lock
-    *first, last = tapes
-    samples = [pool.submit(sample, arm) for arm in first]
-    mark = pool.submit(digest, problem, tapes)  # it takes about as long as sorting an arm and the evidence of all
-    samples.append(pool.submit(sample, last))
-    pool.shutdown(wait=False)
-    return tuple(found.result() for found in samples), mark.result
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and hashlib release the interpreter lock
+        mark = pool.submit(digest, problem, tapes)
+        return tuple(pool.map(sample, tapes)), mark.result()
 
 
 class _Asked(NamedTuple):
@@ -292,7 +282,7 @@ def _judge(  # noqa: PLR0917 - all of a question
     problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm], notes: _Notes | None
 ) -> Analysis:
     tapes = _tapes(data, None if notes is None else notes.needed)
-    samples, find_digest = _sort_samples(problem, tapes)
+    samples, mark = _sort_samples(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
     judge = judge.after(leader=ranking[0])
@@ -312,8 +302,7 @@ def _judge(  # noqa: PLR0917 - all of a question
             judge.intervals(i, problem.declared)  # notes where its interval ends
     judge = _note_in(judge, None if notes is None else notes.wanted)
     seen = noticed if alone else ()
-    result = certify(problem, tapes, verdict, samples=judge.samples, mark="", noticed=seen, origin=origin)
-    result = replace(result, certificate=replace(result.certificate, digest=find_digest()))
+    result = certify(problem, tapes, verdict, samples=judge.samples, mark=mark, noticed=seen, origin=origin)
     if data.ordered:
         result = check_support(result, data.tapes)
     doubtful = result.status is Status.DOUBTFUL

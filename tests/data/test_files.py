@@ -198,8 +198,8 @@ WRONG = [
     ("a.jsonl", "no\n", "'a.jsonl' cannot be read"),
     ("a.arrow", "no", "cannot be read as arrow"),
     ("a.xlsx", "no", "'a.xlsx' is not an Excel workbook"),
-    ("a.xlsx.gz", "no", "'a.xlsx.gz' is packed"),
-    ("a.csv.bz2", "no", "'a.csv.bz2' is packed as .bz2"),
+    ("a.xlsx.gz", "no", "ending '.gz' of 'a.xlsx.gz' is unknown; .*or unpack it"),
+    ("a.csv.bz2", "no", "ending '.bz2' of 'a.csv.bz2' is unknown; .*or unpack it"),
     ("empty.csv", "", "'empty.csv' is empty"),
     ("blank.csv", "  \n\n", "the data have no rows"),
     ("head.csv", "A,B\n", "the data have no rows"),
@@ -347,6 +347,9 @@ def test_a_query_reads_a_database_or_a_file(tmp_path):
     assert tapes(tmp_path / "a.csv", "site", "ms", query=query) == {"A": [306000.0], "B": [2000.0]}
     ended = truearm("analyze", tmp_path / "a.csv", "--arm", "site", "--value", "ms", "--query", query)
     assert ended.returncode == 3, ended.stderr
+    for ending in ("xlsx", "json", "jsonl", "parquet"):
+        path = write(tmp_path / f"q.{ending}", {"site": ["A", "B"], "ms": [3.5, 2.0]})
+        assert tapes(path, "site", "ms", query="select * from data where ms::double > 3") == {"A": [3.5]}
     with pytest.raises(InvalidArgument, match="query is for files and databases"):
         tapes({"A": [1]}, query=query)
     with pytest.raises(InvalidArgument, match="is not on this computer"):

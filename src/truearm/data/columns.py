@@ -163,8 +163,13 @@ def assemble(
         For columns named like a unit, codes of their first rows, negative where a cell is empty.
     """
     places = _places(rows)
-    heads = {column: codes for column, codes in (heads or {}).items() if codes.size <= rows.arms.size}
-    suspects = tuple(_suspect(column, codes, rows) for column, codes in heads.items())
+    suspects = tuple(
+        Suspect(
+            column, rows.values[: codes.size][codes >= 0], rows.arms[: codes.size][codes >= 0], codes[codes >= 0]
+        )
+        for column, codes in (heads or {}).items()
+        if codes.size <= rows.arms.size
+    )
     data = Dataset({}, columns.order is not None, suspects=suspects, notes=similar_names(places))
     if rows.groups is None or columns.group is None:
         return data._replace(tapes={name: rows.values[at] for name, at in places.items()})
@@ -229,7 +234,7 @@ def _places(rows: Rows) -> dict[str, Codes]:
     if rows.order is not None:
         by_order = np.argsort(rows.order, kind="stable")
         along = by_order[np.argsort(rows.arms[by_order], kind="stable")]
-    ends = np.cumsum(np.bincount(rows.arms, minlength=len(rows.names)))
+    ends = np.searchsorted(rows.arms, np.arange(len(rows.names), dtype=rows.arms.dtype), "right", sorter=along)
     parts = [(name, part) for name, part in zip(rows.names, np.split(along, ends[:-1]), strict=True) if part.size]
     return dict(sorted(parts, key=lambda part: int(part[1].min())))
 
@@ -239,11 +244,6 @@ def _count_shared(arms: NDArray[Any], groups: Codes) -> int:
     total = int(groups.max(initial=0)) + 1
     pairs = np.unique(arms.astype(np.int64) * total + groups)
     return int(np.count_nonzero(np.bincount(pairs % total) > 1))
-
-
-def _suspect(column: str, codes: Codes, rows: Rows) -> Suspect:
-    filled, n = codes >= 0, codes.size
-    return Suspect(column, rows.values[:n][filled], rows.arms[:n][filled].astype(np.intp), codes[filled])
 
 
 def check_distinct(names: Iterable[str], kind: str = "columns", wanted: Collection[str] | None = None) -> None:

@@ -61,7 +61,7 @@ def load_files(
             data = importers.read(files, columns, reduction)
         if data is None:
             table = _open(files, kind, columns, form, Path(folder.name), has_query=query is not None)
-            data = (table if query is None else _run_query(table, query)).load(columns, reduction)
+            data = (table if query is None else table.query(query)).load(columns, reduction)
         return data
     finally:
         if data is None or data.counter is None:
@@ -109,14 +109,10 @@ def _plain_kind(file: Path) -> str | None:
 def _kind(file: Path) -> str:
     """Return the kind of a file by its ending."""
     ending, kind = file.suffix.lower(), _plain_kind(file)
-    msg = f"{file.name!r} is packed as {ending}, which is not read; unpack it, or pack it as .gz"
-    refuse(ending in (".bz2", ".xz", ".zip"), msg, "file")
-    if kind is None:
+    if kind is None or (ending in _PACKED and kind not in _TEXTS):
         known = ", ".join(sorted(set(KINDS.values())))
         msg = f"the ending {ending!r} of {file.name!r} is unknown; use kind='csv' or another of {known}"
-        raise InvalidArgument(msg, "kind")
-    msg = f"{file.name!r} is packed, and only text is unpacked; unpack it first"
-    refuse(ending in _PACKED and kind not in _TEXTS, msg, "file")
+        raise InvalidArgument(f"{msg}, or unpack it if it is packed", "kind")
     return kind
 
 
@@ -449,14 +445,6 @@ def _read_arrow(file: Path, form: Form) -> Frame:
         raise InvalidArgument(msg, "file") from None
     check_case(table.column_names, table.column_names)
     return frame_of(nw.from_native(table), form)
-
-
-def _run_query(table: Table, query: str) -> Relation:
-    """Return what a query makes of a file, which it calls `data`."""
-    if isinstance(table, Relation):
-        return table.query(query)
-    msg = "query reads databases, CSV, Parquet and JSON lines; remove it, or convert the file"
-    raise InvalidArgument(msg, "query")
 
 
 def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table

@@ -49,6 +49,7 @@ PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
 REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
 _SOURCE, _CELLS = "truearm_source", "truearm_cells"
 _ORDERS = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the text of an order may be
+_FLOATS = ("FLOAT", "DOUBLE")
 _NESTED = re.compile(r".*\[\d*\]|STRUCT.*|MAP.*|UNION.*", re.DOTALL)
 _NUMBER_START = re.compile(r"[-+(]?[^A-Za-z0-9]?\s*[0-9]")
 
@@ -155,6 +156,10 @@ class Table:
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         """Return a cell; rows count from 0."""
         raise NotImplementedError
+
+    def query(self, sql: str) -> "Table":  # noqa: ARG002 - of tables in DuckDB
+        """Return what a query makes of this table, which it calls `data`."""
+        raise InvalidArgument("query reads databases, CSV, Parquet and JSON records; convert the file", "query")
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm, in the order of the rows unless a column says another one."""
@@ -321,8 +326,8 @@ class Relation(Table):
                 self.native = self._connection.table(_CELLS)
             return super().load(columns, reduction)
 
-    def query(self, sql: str) -> "Relation":
-        """Return what a query makes of this table, which it calls `data`."""
+    def query(self, sql: str) -> Table:
+        """Return what a query makes of this table."""
         with explain_errors("the query"):
             found = self.native.query("data", sql)
             return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
@@ -335,15 +340,15 @@ class Relation(Table):
             limit = "" if rows is None else f"LIMIT {rows}"
             return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_SOURCE} {limit}")["cell"].tolist())
         # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
-        cell = f"{quote(name)}::VARCHAR" if self._is_text_column(name) else cell
+        cell = cell if self._types[name] in _FLOATS else f"{quote(name)}::VARCHAR"
         distinct = f"SELECT DISTINCT {cell} AS cell FROM {_SOURCE}"
         found = self._fetch(f"SELECT cell, count(*) OVER () AS n FROM ({distinct}) LIMIT {MAX_ARMS + 1}")
         check_number_of_arms(int(found["n"].max(initial=0)), name)
         cells = list(dict.fromkeys(["", *filter(None, found["cell"].tolist())]))
         names, codes = _label_cells([cell.strip() if self._is_text_column(name) else cell for cell in cells])
         enum = f"ENUM({', '.join(map(literal, cells))})"
-        rows_of = self._fetch(f"SELECT enum_code(coalesce({cell}, '')::{enum}) AS code FROM {_SOURCE}")["code"]
-        return names, codes.astype(np.int16)[rows_of]
+        place = f"coalesce(enum_code(TRY_CAST({cell} AS {enum})), 0)"
+        return names, codes.astype(np.int16)[self._fetch(f"SELECT {place} AS place FROM {_SOURCE}")["place"]]
 
     def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
         plain = [name for name in names if is_numeric(self._types[name])]
@@ -417,7 +422,7 @@ class Relation(Table):
         cell = quote(column)
         if self._is_text_column(column):
             return f"nullif({trim(cell)}, '')"
-        if self._types[column] in ("FLOAT", "DOUBLE"):
+        if self._types[column] in _FLOATS:
             return f"CASE WHEN NOT isnan({cell}) THEN {cell}::VARCHAR END"
         return f"nullif({cell}::VARCHAR, '')"
 
