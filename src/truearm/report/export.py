@@ -21,10 +21,10 @@ from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
 from truearm.claims.suite import Runs, SuiteResult
 from truearm.errors import printable
-from truearm.report.tables import suite_order, suite_point
+from truearm.report.tables import hyperfine_statistics, suite_order, suite_point
 from truearm.report.words import ledger_guarantee, standing, suite_summary
 
-UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
+_UNIT_NAMES = {"wall": "second", "cpu": "second", "memory": "byte"}
 _UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _OBEYED = re.compile(f"[\x00-\x1f{_UNSHOWN.pattern[1:]}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
@@ -43,7 +43,7 @@ def document(
     return {
         **result.to_dict(),
         "metric": metric,
-        "unit": UNITS.get(metric or ""),
+        "unit": _UNIT_NAMES.get(metric or ""),
         "ratios": to_plain(ratios(result, reference), null=True),
         "readings": {arm: to_plain(list(tape)) for arm, tape in tapes.items()},
         **more,
@@ -80,7 +80,7 @@ def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dic
     memory = [d.get("peak_memory") for d in details]
     found: dict[str, Any] = {
         "command": command.name,
-        **_statistics([math.inf if killed else time for time, killed in zip(times, late, strict=True)]),
+        **hyperfine_statistics([math.inf if killed else time for time, killed in zip(times, late, strict=True)]),
         "user": statistics.fmean(d["user"] for d in details) if times else None,
         "system": statistics.fmean(d["system"] for d in details) if times else None,
         "times": times,
@@ -92,21 +92,6 @@ def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dic
     if command.parameters:
         found["parameters"] = dict(command.parameters)
     return found
-
-
-def _statistics(times: Sequence[float]) -> dict[str, float | None]:
-    """Return hyperfine's statistics of times, None where a time-out leaves one open.
-
-    The median is the order statistic that arms are compared by: of two middle times the slower one.
-    """
-    whole = math.inf not in times
-    return {
-        "mean": statistics.fmean(times) if times and whole else None,
-        "stddev": statistics.stdev(times) if len(times) > 1 and whole else None,
-        "median": _finite(statistics.median_high(times)) if times else None,
-        "min": _finite(min(times, default=None)),
-        "max": _finite(max(times, default=None)),
-    }
 
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has

@@ -84,17 +84,9 @@ def parts(
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page.
 
-    Parameters
-    ----------
-    readings
-        Those the result was found from, per arm in order of pull, in the user's units; None for a pull never
-        told. Without readings, as after an analysis of counts, there is no slider.
-    title
-        Heading of the page; the answer in a few words by default.
-    voice
-        How to speak of it; by default as of what it is a result of.
-    gate
-        The verdict of a gate, which is then the answer.
+    Readings are those the result was found from, per arm in order of pull, in the user's units, None for a pending
+    pull; without them, as after an analysis of counts, there is no slider. The title is by default the answer in a
+    few words, or the verdict of a gate.
     """
     voice = words.default_voice(result) if voice is None else voice
     gate = gate or judge_gate(result, tapes=readings)
@@ -109,15 +101,17 @@ def parts(
     is_gate = result.problem.handicap is not None
     slider = None if readings is None or is_gate else Slider(result, readings, voice)
     found = ratios(result, readings=readings) if result.problem.rounds else ()
-    arms = tables.arm_rows(result, voice, found)
+    arms, drawn = tables.arm_rows(result, voice, found), tables.spans(result, found)
+    # the last columns of the table are ratio and standing
+    rows = zip(tables.display_order(result), drawn, (cells[-2:] for cells in arms[1:]), strict=True)
     sections = _render(
         "result.html",
         result=result,
         voice=voice,
         alarms=[(a.kind, words.alarm(a, result.problem, voice)) for a in (*result.doubts, *result.alarms)],
         control=tables.control_rows(result)[: _MAX_ROWS + 1],
-        compare=_ratio_chart(result, tables.spans(result, found), arms) if found else None,
-        candidates=slider and slider.section(),
+        compare=_ratio_chart([(name, span, *cells, (1.0, 1.0)) for name, span, cells in rows]) if found else None,
+        candidates=slider,
         arms=arms,
         notes=[note for note in getattr(result, "notes", ()) if not any(note in line for line in said)],
         pairs=tables.contest_rows(result)[: _MAX_ROWS + 1],
@@ -191,17 +185,13 @@ def fragment(result: Result) -> str:
 # Sections
 
 
-def _ratio_chart(result: Result, drawn: Sequence[Span], rows: tables.Rows) -> dict[str, Any] | None:
-    """Return the ratios in rounds, in the order of the table, whose last columns are ratio and standing."""
-    if len(result.arms) == 1 or all(math.isnan(span.observed) for span in drawn):
-        return None
-    shown = [span._replace(low=max(span.low, 0.0)) for span in drawn]
-    window = _ratio_window(shown)
-    chart = [
-        svg.row(name, span, window, *cells[-2:], shade=(1.0, 1.0))
-        for name, span, cells in zip(tables.display_order(result), shown, rows[1:], strict=True)
-    ]
-    return {"rows": chart, "ticks": svg.ticks(window, sign="x")}
+def _ratio_chart(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return a chart of ratios: names with what is drawn, said of it, its standing and what is shaded."""
+    window = _ratio_window([span for _, span, *_ in rows])
+    return {
+        "rows": [svg.row(name, span, window, *said, shade=shade) for name, span, *said, shade in rows],
+        "ticks": svg.ticks(window, sign="x"),
+    }
 
 
 def _ratio_window(shown: Sequence[Span]) -> Interval:
@@ -265,28 +255,24 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
 
 def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
     shown = [one for one in tables.suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf]
-    drawn = [Span(one.low, one.observed, one.high) for one in shown[:_MAX_ROWS]]
-    if not drawn:
+    if not shown:
         return None
-    window, tolerance = _ratio_window(drawn), result.suite.problem.tolerance
+    tolerance = result.suite.problem.tolerance
     much = tolerance.amount if tolerance.relative else 0.0
     tolerated = {"min": (1.0, 1 + much), "max": (1 / (1 + much), 1.0)}
     rows = [
-        svg.row(
+        (
             words.metric_name(result, one),
-            span,
-            window,
+            Span(one.low, one.observed, one.high),
             tables.apart_cell(one),
             one.standing,
-            shade=tolerated[one.goal],
         )
-        for one, span in zip(shown, drawn, strict=False)
+        for one in shown[:_MAX_ROWS]
     ]
     return {
-        "rows": rows,
-        "ticks": svg.ticks(window, sign="x"),
+        **_ratio_chart([(*row, tolerated[one.goal]) for row, one in zip(rows, shown, strict=False)]),
         "tolerated": amount(tolerance) if much else "",
-        "left": len(result.compared) - len(drawn),
+        "left": len(result.compared) - len(rows),
         "most": _MAX_ROWS,
     }
 

@@ -1,15 +1,18 @@
 """A result as one matplotlib figure, and the forecast of a plan. Needs the extra `plot`."""
 
+import math
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from truearm.claims.certify import ratios
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.report.numbers import name_of, percent, target_name
 from truearm.report.svg import window_of
+from truearm.report.tables import display_order, spans
 from truearm.report.words import assuming, standing
 
 if TYPE_CHECKING:
@@ -28,26 +31,31 @@ def _matplotlib(module: str) -> Any:  # noqa: ANN401 - a module
 
 
 def draw(result: Result, ax: "Axes | None" = None) -> "Axes":
-    """Draw each arm's true value: a thin line, and as a bar what contamination alone leaves open.
+    """Draw each arm's true value, in rounds its ratio: a line, and as a bar what contamination alone leaves open.
 
     Excluded arms are gray, with an open bar. An interval without an end runs to the edge.
     """
     ax = cast("Axes", _matplotlib("pyplot").subplots()[1]) if ax is None else ax
-    window = window_of([x for arm in result.arms if arm.n for x in (arm.observed, arm.low, arm.high)])
-    for i, arm in enumerate(result.arms):
-        if not arm.n or arm.low > arm.high:
+    problem, found = result.problem, ratios(result) if result.problem.rounds else ()
+    order, arms = display_order(result), {arm.name: arm for arm in result.arms}
+    shown = dict(zip(order, spans(result, found), strict=True))
+    window = window_of([x for span in shown.values() for x in span])
+    for i, (name, span) in enumerate(shown.items()):
+        if math.isnan(span.observed) or span.low > span.high:
             continue
-        is_in = standing(result, arm.name) != "excluded"
+        is_in, arm = standing(result, name) != "excluded", arms[name]
         color = _MARK if is_in else _SOFT
-        low, high = np.clip((arm.low, arm.high), *window)
-        core = np.clip(sorted((arm.contamination_low, arm.contamination_high)), low, high)
+        low, high = np.clip((span.low, span.high), *window)
+        inner = (span.observed,) * 2 if problem.rounds else (arm.contamination_low, arm.contamination_high)
+        core = np.clip(sorted(inner), low, high)
         ax.plot([low, high], [i, i], color=color, linewidth=2, solid_capstyle="butt")
         ax.barh(i, core[1] - core[0], left=core[0], height=0.5, color=_FILL if is_in else "none", edgecolor=color)
-        ax.plot([arm.observed], [i], marker="|", color=_INK, markersize=14, markeredgewidth=2)
-    ax.set_yticks(range(len(result.arms)), [name_of(arm.name) for arm in result.arms], parse_math=False)
-    ax.set_ylim(len(result.arms) - 0.5, -0.5)
+        ax.plot([span.observed], [i], marker="|", color=_INK, markersize=14, markeredgewidth=2)
+    ax.set_yticks(range(len(order)), [name_of(name) for name in order], parse_math=False)
+    ax.set_ylim(len(order) - 0.5, -0.5)
     ax.set_xlim(*window)
-    ax.set_xlabel(f"true {target_name(result.problem)} if {assuming(result.problem.declared)}")
+    what = f"divided by {name_of(result.leader or '')}, round by round" if problem.rounds else target_name(problem)
+    ax.set_xlabel(what if problem.rounds else f"true {what} if {assuming(problem.declared)}")
     return ax
 
 

@@ -164,20 +164,10 @@ class Slider:
         said = value(whole.low, problem, unit) if is_point else interval(*whole, problem, unit)
         return said if said in ("-", "contradictory") else unit.attach(said)
 
-    # What the page shows
-
-    def section(self) -> dict[str, Any]:
-        """Return what the template shows, at the declared contamination."""
-        if self.leader is None:
-            return {"slider": self}
-        declared, unit = self.result.problem.declared, self.voice.unit
-        return {
-            "slider": self,
-            "adversaries": [a.value for a in Adversary],
-            "start": self.eps.index(declared.eps),
-            "frame": self.frame(declared.eps, declared.adversary),
-            "ticks": svg.ticks(self.window, unit.size, f" {unit.sign}".rstrip()),
-        }
+    @property
+    def ticks(self) -> list[svg.Tick]:
+        """The labels of the scale of readings."""
+        return svg.ticks(self.window, self.voice.unit.size, f" {self.voice.unit.sign}".rstrip())
 
     def script_data(self) -> dict[str, Any]:
         """Return what the script shows: a frame for each adversary and contamination, and marks of the scale."""

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from statistics import fmean, stdev
+from statistics import fmean, median_high, stdev
 from typing import Any
 
 from truearm.claims.certificate import Tapes
@@ -63,8 +63,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
         ratio * (several and bool(found)),
         "standing" * several,
     )
-    arms, by_arm = {arm.name: arm for arm in result.arms}, {ratio.arm: ratio for ratio in found}
-    references = {ratio.reference for ratio in found}
+    arms, by_arm = {arm.name: arm for arm in result.arms}, _ratios_by_arm(found)
 
     def row(arm: Arm) -> tuple[str, ...]:
         own = by_arm.get(arm.name)
@@ -74,11 +73,17 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
             "time-out" if arm.observed == problem.censored else value(arm.observed, problem, unit),
             interval(arm.low, arm.high, problem, unit),
             number(arm.mad / unit.size),
-            "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
+            "-" if own is None else ratio_cell(result, own),
             standing(result, arm.name, by=True),
         )
 
     return _drop_untitled([titles, *(row(arms[name]) for name in display_order(result))])
+
+
+def _ratios_by_arm(found: Sequence[Ratio]) -> dict[str, Ratio]:
+    """Return the ratio of each arm, that of the reference too."""
+    references = {ratio.reference: Ratio(ratio.reference, ratio.reference, 1.0, 0.0, math.inf) for ratio in found}
+    return references | {ratio.arm: ratio for ratio in found}
 
 
 def ratio_cell(result: Result, ratio: Ratio) -> str:
@@ -118,20 +123,30 @@ def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Ma
     heading += (clock.title("user"), clock.title("system")) if known else ()
 
     def row(arm: Arm) -> tuple[str, ...]:
-        values = [x / unit.size for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)]
-        whole = values if all(map(math.isfinite, values)) else []
-        numbers = [
-            fmean(whole) if whole else math.nan,
-            stdev(whole) if len(whole) > 1 else math.nan,
-            arm.mad / unit.size,
-            min(values, default=math.nan),
-            max(values, default=math.nan),
-        ]
+        found = hyperfine_statistics([x for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)])
+        own = [found["mean"], found["stddev"], arm.mad, found["min"], found["max"]]
+        numbers = [math.nan if x is None else x / unit.size for x in own]
         if known:
             numbers += [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
-        return (name_of(arm.name), *(number(x) for x in numbers))
+        return (name_of(arm.name), *map(number, numbers))
 
     return [heading, *map(row, result.arms)]
+
+
+def hyperfine_statistics(times: Sequence[float]) -> dict[str, float | None]:
+    """Return the statistics that hyperfine shows, None where a time-out leaves one open.
+
+    The median is the order statistic that arms are compared by: of two middle times the slower one.
+    """
+    whole = times if all(map(math.isfinite, times)) else []
+    found = {
+        "mean": fmean(whole) if whole else math.inf,
+        "stddev": stdev(whole) if len(whole) > 1 else math.inf,
+        "median": median_high(times) if times else math.inf,
+        "min": min(times, default=math.inf),
+        "max": max(times, default=math.inf),
+    }
+    return {name: x if math.isfinite(x) else None for name, x in found.items()}
 
 
 def control_rows(result: Result) -> Rows:
@@ -319,17 +334,14 @@ def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) 
     if not result.problem.rounds:
         own = {arm.name: Span(*(x / unit.size for x in (arm.low, arm.observed, arm.high))) for arm in result.arms}
         return [own[name] for name in display_order(result)]
-    by_arm = {ratio.arm: ratio for ratio in found}
-    references = {ratio.reference for ratio in found}
+    by_arm = _ratios_by_arm(found)
 
-    def of(name: str) -> Span:
-        ratio = by_arm.get(name)
+    def of(ratio: Ratio | None) -> Span:
         if ratio is not None and is_bounded(result, ratio):
             return Span(ratio.low, ratio.observed, ratio.high)
-        seen = ratio.observed if ratio is not None else 1.0 if name in references else math.nan
-        return Span(seen, seen, seen)
+        return Span(*(math.nan if ratio is None else ratio.observed,) * 3)
 
-    return [of(name) for name in display_order(result)]
+    return [of(by_arm.get(name)) for name in display_order(result)]
 
 
 def draw_spans(arms: Sequence[Span], width: int, *, mark: float | None = None, plain: bool = False) -> list[str]:

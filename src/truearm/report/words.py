@@ -78,10 +78,10 @@ class Voice(NamedTuple):
     ended: bool = False
     """No more readings will follow."""
 
-    def measure(self, x: float, quantum: float | None = None, rounding: str = "ROUND_HALF_EVEN") -> str:
+    def measure(self, x: float, quantum: float | None = None) -> str:
         """Return a reading, or a difference of two, with its unit."""
         size = self.unit.size
-        return self.unit.attach(number(x / size, None if quantum is None else quantum / size, rounding))
+        return self.unit.attach(number(x / size, None if quantum is None else quantum / size))
 
     def option(self, name: str, text: str = "") -> str:
         """Return an argument as the reader writes it, with a value if there is one."""
@@ -134,18 +134,9 @@ def lines(
     alarms: bool = True,
     gate: Gate | None = None,
 ) -> list[str]:
-    """Return the lines of the summary, the answer first.
+    """Return the lines of the summary, the answer first; the verdict of a gate is its answer.
 
-    Parameters
-    ----------
-    voice
-        How to speak of it; by default as of what it is a result of.
-    verbose
-        Add what the answer means exactly, and what else is known.
-    alarms
-        Whether alarms are part of it; pages show them apart.
-    gate
-        The verdict of a gate, which is then the answer; by default that of the result, if it has one.
+    `verbose` adds what the answer means exactly and what else is known; pages show `alarms` apart.
     """
     voice = default_voice(result) if voice is None else voice
     summary = _Summary(result, voice)
@@ -170,7 +161,7 @@ def standing(result: Result, arm: str, *, by: bool = False) -> str:
         return "baseline"
     if arm == result.best:
         return "good enough" if tolerable else "best"
-    if (arm in result.ties and not is_tie_by_handicap(result)) or arm in result.may_tie:
+    if arm in result.may_tie or (arm in result.ties and handicap is None):  # a handicap makes equals of others
         return "may tie" if arm in result.may_tie else "tied"
     if arm in result.candidates or (tolerable and arm not in result.certificate.rejected):
         return "candidate"  # also arms behind by the order of listing only (evidence T11)
@@ -189,7 +180,7 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
         better, control = result.control.named("better"), name_of(result.control.arm)
         verb = "beats" if len(better) == 1 else "beat"
         return f"{names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
-    if result.ties and not is_tie_by_handicap(result):
+    if result.ties and result.problem.handicap is None:
         return f"{names([*([result.best] if result.best else []), *result.ties])} tie"
     return {
         Status.DOUBTFUL: "Doubtful: nothing is certified",
@@ -198,12 +189,6 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
         Status.TOLERABLE: f"{best} is good enough",
         Status.INDISTINGUISHABLE: "Too close to call",
     }.get(result.status, "No winner yet")
-
-
-def is_tie_by_handicap(result: Result) -> bool:
-    """Return True if arms tie only because a gate judges its baseline as worse than it is."""
-    handicap = result.problem.handicap
-    return handicap is not None and bool(result.ties) and handicap.arm in (result.best, *result.ties)
 
 
 def is_unmeasured(arm: Arm, problem: Problem) -> bool:
@@ -233,13 +218,11 @@ def assuming(contamination: Contamination | None, reading: str = "reading") -> s
     if contamination.adversary is Adversary.MALICIOUS:
         return f"at most {share} of the {reading}s are bad, even if an adversary picks which"
     sees = ", even if the bad values are chosen by an adversary that sees the true ones"
-    return (
-        f"each {reading} has at most a {share} chance of being bad"
-        f"{sees * (contamination.adversary is Adversary.PRESCIENT)}"
-    )
+    is_seen = contamination.adversary is Adversary.PRESCIENT
+    return f"each {reading} has at most a {share} chance of being bad{sees * is_seen}"
 
 
-Parts = tuple[list[str], list[str]]
+Paragraphs = tuple[list[str], list[str]]
 """Sentences of the answer, and of what it rests on."""
 
 
@@ -256,7 +239,7 @@ class _Summary:
         items = result.items
         self.is_list_over = items is not None and items.scored == items.all  # there is nothing more to measure
 
-    def parts(self) -> Parts:
+    def parts(self) -> Paragraphs:
         result = self.result
         if not result.total:
             return [self._without_readings()], []
@@ -269,10 +252,10 @@ class _Summary:
             return self._against_control(result.control)
         return self._decision()
 
-    def _decision(self) -> Parts:
+    def _decision(self) -> Paragraphs:
         result, handicap = self.result, self.problem.handicap
         if result.best is None:
-            return self._tie_of_all() if result.ties else self._undecided()
+            return self._tie_of_all() if result.ties else self._open()
         support = [f"{self.sure}{self._no_better()}, {self._basis()}.", self._breakdown()]
         if handicap is not None:
             return [self._against_handicap(handicap)], support
@@ -354,7 +337,7 @@ class _Summary:
             f"{self._goal()}. Allow for fewer bad ones."
         )
 
-    def _only_arm(self) -> Parts:
+    def _only_arm(self) -> Paragraphs:
         arm, problem, total = self.result.arms[0], self.problem, plural(self.result.total, self.voice.reading)
         name = target_name(problem)
         if arm.n and is_unmeasured(arm, problem):
@@ -369,7 +352,7 @@ class _Summary:
             how = f"and that the number of {self.readings} was fixed in advance"
         return [answer], [f"{self.sure}, assuming {assuming(problem.declared, self.voice.reading)}; {how}."]
 
-    def _seen(self, arm: Arm) -> str:
+    def _observed_value(self, arm: Arm) -> str:
         return self.voice.unit.attach(value(arm.observed, self.problem, self.voice.unit))
 
     def _interval(self, arm: Arm) -> str:
@@ -382,7 +365,7 @@ class _Summary:
             (False, True): f"at most {unit.attach(high)}",
         }.get((math.isfinite(arm.low), math.isfinite(arm.high)))
         clean = f" if no {self.voice.reading} is bad" * (self.problem.contamination is None)
-        return self._seen(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
+        return self._observed_value(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
 
     # What the best arm is called
 
@@ -499,7 +482,7 @@ class _Summary:
 
     # Gates
 
-    def gate(self, found: Gate) -> Parts:
+    def gate(self, found: Gate) -> Paragraphs:
         """Return the verdict of a gate and what it rests on."""
         result, handicap, base = self.result, self.problem.handicap, name_of(found.baseline)
         if result.status is Status.DOUBTFUL:
@@ -530,7 +513,7 @@ class _Summary:
 
     # Undecided
 
-    def _undecided(self) -> Parts:
+    def _open(self) -> Paragraphs:
         result, problem = self.result, self.problem
         if self.is_final and Judge.of(problem, ()).is_hopeless:
             return [self._hopeless()], []
@@ -564,7 +547,7 @@ class _Summary:
         is_alone = not any(result.pulls[other] for other in result.candidates if other != result.leader)
         if arm is None or is_alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
             return ""  # coarse counts do not show which arm looks best
-        head = f"{name_of(arm.name)} looks best ({self._seen(arm)})"
+        head = f"{name_of(arm.name)} looks best ({self._observed_value(arm)})"
         if math.isinf(result.tolerance):
             return f"{head}."
         far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
@@ -629,7 +612,7 @@ class _Summary:
             said.append(more_readings(result, self.voice.reading))
         return said
 
-    def _tie_of_all(self) -> Parts:
+    def _tie_of_all(self) -> Paragraphs:
         """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
         if self.is_list_over:
@@ -647,7 +630,7 @@ class _Summary:
 
     # Control
 
-    def _against_control(self, control: Control) -> Parts:
+    def _against_control(self, control: Control) -> Paragraphs:
         result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
         said, reference = self.voice.better or "better", name_of(control.arm)
         head = f"{names(better)} {_are(better)} {said} than {reference}."
