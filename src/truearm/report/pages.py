@@ -243,7 +243,6 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
     """Return a suite as one self-contained page: every metric against the reference, drawn and in a table."""
     sections = _render(
         "suite.html",
-        doubtful=[one.metric for one in result.named("doubtful")],
         compare=_suite_chart(result),
         rows=tables.suite_rows(result),
         reference=name_of(result.suite.reference),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARK, _FILL, _SOFT, _INK = "#1c5d9f", "#9dbfe2", "#6b7682", "#1b1f24"
-_PENS, _HUES = ("-", "--", "-.", ":"), (_MARK, "#8a3a00", "#2f6b2f")
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -64,17 +63,11 @@ def draw_plan(plan: Any, ax: "Axes") -> "Axes":  # noqa: ANN401 - a Plan, which 
 
     A line ends where the contamination hides the gap, however many pulls there are.
     """
-    for line, eps in enumerate(sorted({cell.eps for cell in plan.table})):
+    for eps in sorted({cell.eps for cell in plan.table}):
         cells = [(cell.gap, cell.pulls) for cell in plan.table if cell.eps == eps and cell.pulls is not None]
         if cells:
-            pen, hue = _PENS[line % len(_PENS)], _HUES[line % len(_HUES)]
-            ax.plot(*zip(*cells, strict=True), pen, color=hue, marker=".", label=f"{percent(eps)} may be bad")
+            ax.plot(*zip(*cells, strict=True), marker=".", label=f"{percent(eps)} may be bad")
     ax.set(xscale="log", yscale="log", xlabel="gap, in units of the readings", ylabel="pulls of all arms")
-    gaps = sorted({cell.gap for cell in plan.table})
-    ax.set_xticks(gaps, labels=[f"{gap:g}" for gap in gaps])
-    ax.yaxis.set_major_locator(_matplotlib("ticker").LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter("{x:,.0f}")
-    ax.minorticks_off()
     if ax.lines:
         ax.legend(frameon=False)
     else:

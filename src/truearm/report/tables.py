@@ -73,7 +73,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
             "time-out" if arm.observed == problem.censored else value(arm.observed, problem, unit),
             interval(arm.low, arm.high, problem, unit),
             number(arm.mad / unit.size),
-            "-" if own is None else ratio_cell(result, own),
+            "-" if own is None else factor_cell(own.observed, *_limits(result, own)),
             standing(result, arm.name, by=True),
         )
 
@@ -86,29 +86,26 @@ def _ratios_by_arm(found: Sequence[Ratio]) -> dict[str, Ratio]:
     return references | {ratio.arm: ratio for ratio in found}
 
 
-def ratio_cell(result: Result, ratio: Ratio) -> str:
-    """Return a ratio and its limits: both, or the one there is."""
-    if not 0 < ratio.observed < math.inf:
-        return "-"
-    seen = factor(ratio.observed)
-    if not is_bounded(result, ratio):
-        return seen
-    step = factor_step(ratio.observed)  # of the limits too: more digits would say nothing
-    low = number(ratio.low, min(step, factor_step(ratio.low)) if ratio.low < 1 else step, ROUND_FLOOR)
-    high = number(ratio.high, step, ROUND_CEILING)
-    if ratio.low <= 0:
-        return f"{seen} (at most {high})"
-    return f"{seen} (at least {low})" if math.isinf(ratio.high) else f"{seen} ({low} to {high})"
+def factor_cell(seen: float, low: float, high: float) -> str:
+    """Return a factor and its limits, rounded outward: both, or the one there is."""
+    low, high = (float(f"{x:.12g}") for x in (low, high))  # 0.5 comes back from its logarithm as more
+    if not 0 < seen < math.inf or (low <= 0 and high == math.inf):
+        return factor(seen) if 0 < seen < math.inf else "-"
+    step = factor_step(seen)  # of the limits too: more digits would say nothing
+    least = number(low, min(step, factor_step(low)) if 0 < low < 1 else step, ROUND_FLOOR)
+    most = number(high, step, ROUND_CEILING)
+    limits = f"at most {most}" if low <= 0 else f"at least {least}" if math.isinf(high) else f"{least} to {most}"
+    return f"{factor(seen)} ({limits})"
 
 
-def is_bounded(result: Result, ratio: Ratio) -> bool:
-    """Return True if the limits of a ratio say something that does not contradict the standing.
+def _limits(result: Result, ratio: Ratio) -> tuple[float, float]:
+    """Return the limits of a ratio, none if they would contradict the standing.
 
     An arm may be excluded by others than the best, by evidence that an interval for all pairs does not reach.
     """
     places = {standing(result, ratio.arm), standing(result, ratio.reference)}
-    known = ratio.low > 0 or ratio.high < math.inf
-    return known and not (places == {"best", "excluded"} and ratio.low <= 1 <= ratio.high)
+    is_odd = places == {"best", "excluded"} and ratio.low <= 1 <= ratio.high
+    return (0.0, math.inf) if is_odd else (ratio.low, ratio.high)
 
 
 def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
@@ -255,13 +252,10 @@ def suite_point(result: SuiteResult, one: Compared) -> float | None:
 
 def apart_cell(one: Compared) -> str:
     """Return how far an arm is from the reference, with limits rounded outward."""
-    is_ratio, seen = one.scale == "ratio", metric_apart(one).removesuffix("x")
-    if math.isnan(one.observed) or (one.low <= (0 if is_ratio else -math.inf) and one.high == math.inf):
-        return seen
-    low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
-    if is_ratio:
-        return f"{seen} ({number(low, 0.01, ROUND_FLOOR)} to {number(high, 0.01, ROUND_CEILING)})"
-    return f"{seen} ({interval(one.low, one.high)})"
+    if one.scale == "ratio":
+        return factor_cell(one.observed, one.low, one.high)
+    is_open = math.isnan(one.observed) or math.isinf(one.high - one.low)
+    return metric_apart(one) + ("" if is_open else f" ({interval(one.low, one.high)})")
 
 
 # Tables
@@ -337,9 +331,11 @@ def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) 
     by_arm = _ratios_by_arm(found)
 
     def of(ratio: Ratio | None) -> Span:
-        if ratio is not None and is_bounded(result, ratio):
-            return Span(ratio.low, ratio.observed, ratio.high)
-        return Span(*(math.nan if ratio is None else ratio.observed,) * 3)
+        if ratio is None:
+            return Span(math.nan, math.nan, math.nan)
+        low, high = _limits(result, ratio)
+        is_known = low > 0 or high < math.inf
+        return Span(low, ratio.observed, high) if is_known else Span(*(ratio.observed,) * 3)
 
     return [of(by_arm.get(name)) for name in display_order(result)]
 

@@ -174,7 +174,6 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
     gate = gate or judge_gate(result)
     if gate is not None:
         return " ".join(_Summary(result, voice).gate(gate)[0])
-    most = voice.best or "best"
     best, tie = name_of(result.best or ""), f", {names(result.may_tie)} may tie" * bool(result.may_tie)
     if result.control is not None:
         better, control = result.control.named("better"), name_of(result.control.arm)
@@ -184,11 +183,10 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
         return f"{names([*([result.best] if result.best else []), *result.ties])} tie"
     return {
         Status.DOUBTFUL: "Doubtful: nothing is certified",
-        Status.CERTIFIED: f"{best} is {most}{tie}",
-        Status.SEPARATED: f"{best} is {most}{tie}",
         Status.TOLERABLE: f"{best} is good enough",
         Status.INDISTINGUISHABLE: "Too close to call",
-    }.get(result.status, "No winner yet")
+        Status.EXHAUSTED: "No winner yet",
+    }.get(result.status, f"{best} is {voice.best or 'best'}{tie}")
 
 
 def is_unmeasured(arm: Arm, problem: Problem) -> bool:
@@ -296,14 +294,12 @@ class _Summary:
 
     def details(self) -> list[str]:
         """Return what exactly is certified in rounds."""
-        result, problem = self.result, self.problem
-        tolerant = result.status is Status.TOLERABLE and problem.handicap is None
-        if problem.target != "wins" or result.best is None or tolerant:
+        best, is_strict = self.result.best, self.result.status in (Status.CERTIFIED, Status.SEPARATED)
+        if self.problem.target != "wins" or best is None or self.problem.handicap is not None or not is_strict:
             return []
-        rivals = [name_of(arm) for arm in problem.arms if arm != result.best]
+        rivals = [name_of(arm) for arm in self.problem.arms if arm != best]
         against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
-        counted = ", which counts as worse than it is," * (problem.handicap is not None)
-        return [f"Certified: {name_of(result.best)}{counted} wins more than half of the rounds against {against}."]
+        return [f"Certified: {name_of(best)} wins more than half of the rounds against {against}."]
 
     def alarms(self, *, verbose: bool) -> list[str]:
         """Return the warnings, a line each."""
@@ -1019,18 +1015,15 @@ def tiers(found: Tiers | None, error: float) -> list[str]:
 
 def audit(found: Audit) -> str:
     """Return what an audit says about the share of bad readings."""
-    each = " of each arm" * (found.arms > 1)
-    seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
-    seen += each * (len(found.checked) == 1)
-    were = "was" if sum(found.bad) == 1 else "were"
-    bound = (
-        f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad "
-        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}."
-    )
-    if found.eps >= 0.5:
-        return f"{bound} From 50% on nothing can be certified: check more readings, or correct their source."
-    wrong = f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}"
-    return f"{bound} What is certified with this bound is {wrong}."
+    each, bad = " of each arm" * (found.arms > 1), sum(found.bad)
+    seen = f"{count(bad)} of {count(sum(found.checked))} checked readings{each * (len(found.checked) == 1)}"
+    sure = f"{percent(1 - found.delta, ROUND_FLOOR, 4)} sure"
+    bound = f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad ({sure})"
+    then = "From 50% on nothing can be certified: check more readings, or correct their source."
+    if found.eps < 0.5:
+        wrong = f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}"
+        then = f"What is certified with this bound is {wrong}."
+    return f"{bound}: {seen} {'was' if bad == 1 else 'were'}. {then}"
 
 
 # Suites
@@ -1130,10 +1123,10 @@ def _suite_support(result: SuiteResult, arm: str) -> str:
 
 def _suite_effort(result: SuiteResult, arm: str) -> str:
     arms, conditions = len(result.suite.problem.arms), result.conditions or {}
-    spent = f"{plural(result.rounds + result.uncounted, 'round')} of {plural(arms, arm)}"
-    if scope(conditions):
-        spent += f", with a new build of each and {plural(conditions.get('runs_per_build', 1), 'run')} of it"
+    builds = f", with a new build of each and {plural(conditions.get('runs_per_build', 1), 'run')} of it"
     first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"
+    spent = f"{plural(result.rounds + result.uncounted, 'round')} of {plural(arms, arm)}"
+    spent += builds * bool(scope(conditions))
     return f"{spent}{f'; {first} only showed which metrics there are' * bool(result.compared)}."
 
 
@@ -1144,16 +1137,16 @@ def _suite_notes(result: SuiteResult) -> Iterator[str]:
         by_arms.setdefault(one.arms, []).append(one.metric)
     for arms, metrics in by_arms.items():
         yield f"Only in {names(arms)}: {names(metrics)}."
-    if result.late:
-        were = "it was" if len(result.late) == 1 else "they were"
-        late = names([f"{one.metric} ({names(one.arms)})" for one in result.late])
-        yield f"Not compared, because {were} not in the first round: {late}."
+    if late := [f"{one.metric} ({names(one.arms)})" for one in result.late]:
+        were = "it was" if len(late) == 1 else "they were"
+        yield f"Not compared, because {were} not in the first round: {names(late)}."
     relative = result.suite.problem.tolerance.relative
     if below := [metric_name(result, one) for one in result.compared if relative and one.reference_median < 0]:
         yield f"Percentages of negative readings mean nothing; pass a tolerance in their unit for {names(below)}."
-    if lacking := [one for one in result.compared if one.missing]:
-        told = [f"{metric_name(result, one)} ({count(one.missing)} of {count(result.rounds)})" for one in lacking]
-        yield f"Missing in some rounds, which count against any claim: {names(told)}."
+    rounds = count(result.rounds)
+    if lacking := [(metric_name(result, one), count(one.missing)) for one in result.compared if one.missing]:
+        some = names([f"{metric} ({n} of {rounds})" for metric, n in lacking])
+        yield f"Missing in some rounds, which count against any claim: {some}."
 
 
 def quality(result: Result, voice: Voice = PLAIN) -> str:
