@@ -94,27 +94,27 @@ class Law(ABC):
 
     def cdf(self, x: Numbers) -> Numbers:
         """Return P(Y <= x)."""
-        return _alike(x, self._cdf(np.asarray(x, dtype=float), "right"))
+        return as_given(x, self._cdf(np.asarray(x, dtype=float), "right"))
 
     def cdf_left(self, x: Numbers) -> Numbers:
         """Return P(Y < x)."""
-        return _alike(x, self._cdf(np.asarray(x, dtype=float), "left"))
+        return as_given(x, self._cdf(np.asarray(x, dtype=float), "left"))
 
     def ppf_left(self, p: Numbers) -> Numbers:
         """Return Q_L(p) = inf{x: F(x) >= p}."""
         levels = np.asarray(p, dtype=float)
         inner = np.where(levels > 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "left"))
-        return _alike(p, np.where(levels <= 0, -math.inf, inner))
+        return as_given(p, np.where(levels <= 0, -math.inf, inner))
 
     def ppf_right(self, p: Numbers) -> Numbers:
         """Return Q_R(p) = inf{x: F(x) > p}."""
         levels = np.asarray(p, dtype=float)
         inner = np.where(levels >= 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "right"))
-        return _alike(p, np.where(levels < 0, -math.inf, inner))
+        return as_given(p, np.where(levels < 0, -math.inf, inner))
 
     def pdf(self, x: Numbers) -> Numbers:
         """Return the density of the continuous part; atoms have none."""
-        return _alike(x, self._pdf(np.asarray(x, dtype=float)))
+        return as_given(x, self._pdf(np.asarray(x, dtype=float)))
 
     @property
     def m1(self) -> Interval:
@@ -175,7 +175,8 @@ class Law(ABC):
         return regular and (kappa is None or self.minimal_kappa() <= kappa * rounding)
 
 
-def _alike(x: Numbers, values: ArrayLike) -> Numbers:
+def as_given(x: Numbers, values: ArrayLike) -> Numbers:
+    """Return values as a float if x is a number, else as an array."""
     array = np.asarray(values, dtype=float)
     return cast(Numbers, float(array) if np.ndim(x) == 0 else array)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families import Law, Numbers, gaussian
+from truearm.families import Law, Numbers, as_given, gaussian
 from truearm.families.shapes import Array
 from truearm.problem import Adversary, Contamination, check_adversary, check_eps, require
 
@@ -59,25 +59,19 @@ class Observed:
 
     def cdf(self, x: Numbers) -> Numbers:
         """Return P(X <= x)."""
-        beyond = self.bad.cdf(x) if isinstance(self.bad, Law) else _as_like(x, np.greater_equal(x, self.bad))
-        return self._keep(self.clean.cdf(x)) + self.eps * beyond
+        bad = self.bad.cdf(x) if isinstance(self.bad, Law) else as_given(x, np.greater_equal(x, self.bad))
+        return self._keep(self.clean.cdf(x)) + self.eps * bad
 
     def cdf_left(self, x: Numbers) -> Numbers:
         """Return P(X < x)."""
-        beyond = self.bad.cdf_left(x) if isinstance(self.bad, Law) else _as_like(x, np.greater(x, self.bad))
-        return self._keep(self.clean.cdf_left(x)) + self.eps * beyond
+        bad = self.bad.cdf_left(x) if isinstance(self.bad, Law) else as_given(x, np.greater(x, self.bad))
+        return self._keep(self.clean.cdf_left(x)) + self.eps * bad
 
     def _keep(self, level: Numbers) -> Numbers:
-        if self.spoils == "top":
-            return _as_like(level, np.minimum(level, 1 - self.eps))
-        if self.spoils == "bottom":
-            return _as_like(level, np.maximum(level - self.eps, 0.0))
-        return (1 - self.eps) * level
-
-
-def _as_like(x: Numbers, values: ArrayLike) -> Numbers:
-    array = np.asarray(values, dtype=float)
-    return float(array) if np.ndim(x) == 0 else array  # type: ignore[return-value]
+        if self.spoils == "any":
+            return (1 - self.eps) * level
+        top = self.spoils == "top"
+        return as_given(level, np.minimum(level, 1 - self.eps) if top else np.maximum(level - self.eps, 0.0))
 
 
 class Attack(ABC):

@@ -8,8 +8,8 @@ import importlib.util
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, as_completed
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, Unpack, runtime_checkable
 
@@ -26,14 +26,7 @@ from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
 from truearm.policies import Policy, Told, serving
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import (
-    Adversary,
-    Interval,
-    Problem,
-    ProblemOptions,
-    check_count,
-    fix_options,
-)
+from truearm.problem import Adversary, Interval, Problem, ProblemOptions, check_count, fix_options, refuse, require
 
 Floats = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
@@ -142,15 +135,14 @@ class _Setting:
             return engine.run(self.policy, self.problem, tapes.upto, self.max_pulls)
         return play(self.policy, self.problem, tapes, self.max_pulls)
 
-
-def _block(setting: _Setting, numbers: range) -> tuple[int, list[tuple[Run, float]]]:
-    """Return the first number and the runs of a block, with the time each took."""
-    runs = []
-    for number in numbers:
-        begin = time.perf_counter()
-        run = setting.run(number)
-        runs.append((run, time.perf_counter() - begin))
-    return numbers.start, runs
+    def run_block(self, numbers: range) -> list[tuple[Run, float]]:
+        """Return some runs, with the time each took."""
+        runs = []
+        for number in numbers:
+            begin = time.perf_counter()
+            run = self.run(number)
+            runs.append((run, time.perf_counter() - begin))
+        return runs
 
 
 @dataclass(frozen=True)
@@ -209,13 +201,9 @@ class Simulation:
         """The least expected number of pulls of any method with the same promise; NaN where it is not known."""
         if self.problem.between is not None or self.problem.rounds:
             return math.nan
+        declared, tolerance = self.problem.contamination, self.problem.tolerance
         try:
-            found = limit(
-                self.instance,
-                self.attack,
-                contamination=self.problem.contamination,
-                tolerance=self.problem.tolerance,
-            )
+            found = limit(self.instance, self.attack, contamination=declared, tolerance=tolerance)
         except InvalidArgument:  # the attack is not stationary, or the tolerance is relative
             return math.nan
         return found.pulls(self.problem.delta)
@@ -299,49 +287,33 @@ def simulate(
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)
     setting = _Setting(chosen, problem, instance, attack, seed, limit_of_pulls, compiled)
-    blocks = _run_blocks(setting, check_count("replications", replications), executor)
-    runs: list[tuple[Run, float]] = [(Run(Status.EXHAUSTED, None, ()), 0.0)] * replications
-    done = 0
-    for start, block in blocks:
-        runs[start : start + len(block)] = block
-        done += len(block)
+    size = max(_BLOCK, check_count("replications", replications) // _TASKS)
+    parts = [range(at, min(at + size, replications)) for at in range(0, replications, size)]
+    runs: list[tuple[Run, float]] = []
+    for block in (map if executor is None else executor.map)(setting.run_block, parts):
+        runs += block
         if progress is not None:
-            progress(done, replications)
+            progress(len(runs), replications)
     return _simulation(setting, runs)
 
 
 def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) -> bool:
-    if engine not in ("auto", "compiled", "python"):
-        raise InvalidArgument(f"engine must be 'auto', 'compiled' or 'python', but got {engine!r}")
+    is_known = engine in ("auto", "compiled", "python")
+    require(is_known, "engine", engine, "be 'auto', 'compiled' or 'python'")
     if engine == "python" or isinstance(policy, Runner):
         return False
     if importlib.util.find_spec("numba") is None:
-        if engine == "compiled":
-            install = "install it with: pip install 'truearm[lab]'"
-            raise InvalidArgument(f"engine='compiled' needs numba; {install}, or use engine='python'")
+        install = "install it with: pip install 'truearm[lab]', or use engine='python'"
+        refuse(engine == "compiled", f"engine='compiled' needs numba; {install}", "engine", engine)
         return False
     from truearm.lab import engine as compiled
 
     supported = compiled.supports(policy, problem)
-    if engine == "compiled" and not supported:
-        raise InvalidArgument(f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'")
+    msg = f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'"
+    refuse(engine == "compiled" and not supported, msg, "engine", engine)
     if supported and not compiled.is_cached():
         logging.getLogger(__name__).warning("truearm: compiling the simulation engine; about a minute, once")
     return supported
-
-
-def _run_blocks(
-    setting: _Setting, replications: int, executor: Executor | None
-) -> Iterator[tuple[int, list[tuple[Run, float]]]]:
-    size = max(_BLOCK, replications // _TASKS)
-    parts = [range(at, min(at + size, replications)) for at in range(0, replications, size)]
-    if executor is None:
-        yield from (_block(setting, part) for part in parts)
-        return
-    # a cached result of the same block would be right too: a block is a function of its arguments
-    pending = [executor.submit(_block, setting, part) for part in parts]
-    for future in as_completed(pending):
-        yield future.result()
 
 
 def _simulation(setting: _Setting, runs: list[tuple[Run, float]]) -> Simulation:
