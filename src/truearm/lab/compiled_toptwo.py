@@ -16,7 +16,7 @@ from truearm.lab.kernels import (
     Ints,
     MixtureTable,
     at_rank,
-    copy_to,
+    copy,
     count,
     entry,
     inline,
@@ -24,6 +24,7 @@ from truearm.lab.kernels import (
     log_mixture,
     merge,
     rank_at_least,
+    view,
 )
 from truearm.policies import GROWTH
 from truearm.policies import toptwo as policy
@@ -70,9 +71,9 @@ class Work(NamedTuple):
     """Everything a run writes to."""
 
     tape: Floats
-    """Readings of all arms in order of pull, a stretch for each arm."""
+    """[arm, pull]: the readings of each arm, as many as were drawn."""
     values: Floats
-    """The sorted readings."""
+    """[side, arm, rank]: the readings pulled, sorted; merging moves them from one side to the other."""
     past: Floats
     """Sorted readings of arms as of when they were first followed and no longer followed, one after the other."""
     legs: Ints
@@ -94,8 +95,7 @@ class Work(NamedTuple):
 
 
 (
-    FIRST,  # where the stretch of the tape begins; that of sorted readings is twice as long and as far
-    START,  # where the sorted readings begin, in one half of their stretch or in the other
+    SIDE,  # where the sorted readings are
     ROOM,  # how many readings are on the tape
     N,
     SIZE,  # readings that are not NaN
@@ -105,8 +105,8 @@ class Work(NamedTuple):
     UPPER,  # ranks of the futility check
     LOWER,
     LOOKED,  # whether the evidence is of this decision
-) = range(11)
-INTS = 11
+) = range(10)
+INTS = 10
 (
     CUT,
     EVIDENCE,
@@ -165,17 +165,21 @@ def is_short(work: Work, total: int) -> bool:
     return False
 
 
+@view
+def readings(work: Work, arm: int) -> Floats:
+    """Return the sorted readings of an arm."""
+    return work.values[work.ints[SIDE, arm], arm, : work.ints[SIZE, arm]]
+
+
 @inline
 def take(work: Work) -> None:
     """Merge the readings of the batch."""
     for i in range(work.ints.shape[1]):
         if work.ints[BATCH, i] > 0:
-            first, room = work.ints[FIRST, i], work.ints[ROOM, i]
-            at = first + work.ints[N, i]
-            other = 4 * first + room - work.ints[START, i]
-            new = work.tape[at : at + work.ints[BATCH, i]]
-            work.ints[SIZE, i] = merge(work.values, work.ints[START, i], work.ints[SIZE, i], new, other)
-            work.ints[START, i] = other
+            new = work.tape[i, work.ints[N, i] : work.ints[N, i] + work.ints[BATCH, i]]
+            side = 1 - work.ints[SIDE, i]
+            work.ints[SIZE, i] = merge(readings(work, i), new, work.values[side, i])
+            work.ints[SIDE, i] = side
             work.ints[N, i] += work.ints[BATCH, i]
             work.reals[LOG_N, i] = math.log(work.ints[N, i])
             work.ints[BATCH, i] = 0
@@ -214,20 +218,15 @@ def best_looking(work: Work, rules: Rules) -> int:
             continue
         rank = max(1, math.ceil(rules.level * work.ints[N, i] - 1e-9)) - missing(work, i)
         x = order_statistic(work, i, rank)
-        if (
-            best < 0
-            or x > top
-            or (x == top and middle(work.values, work.ints, i, x) < middle(work.values, work.ints, best, x))
-        ):
+        if best < 0 or x > top or (x == top and middle(readings(work, i), x) < middle(readings(work, best), x)):
             best, top = i, x
     return best
 
 
 @jit
-def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
-    """Return twice the share of an arm's readings below x, those at x counted half."""
-    first, size = ints[START, arm], ints[SIZE, arm]
-    return float((count(values, first, size, x, False) + count(values, first, size, x, True)) / size)
+def middle(values: Floats, x: float) -> float:
+    """Return twice the share of readings below x, those at x counted half."""
+    return float((count(values, x, False) + count(values, x, True)) / values.size)
 
 
 @inline
@@ -250,7 +249,7 @@ def follow(work: Work, leader: int, pulls: int) -> bool:
 def keep(work: Work, arm: int, m: int, where: int) -> None:
     """Keep the readings of an arm as they are now, as one end of a leg."""
     used, size = work.run[USED], work.ints[SIZE, arm]
-    copy_to(work.values, work.ints[START, arm], size, work.past, used)
+    copy(readings(work, arm), work.past[used:])
     work.legs[m, where], work.legs[m, where + 1], work.legs[m, where + 2] = used, size, work.ints[N, arm]
     work.run[USED] += size
 
@@ -307,7 +306,7 @@ def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
 @jit
 def below(work: Work, arm: int, x: float) -> int:
     """Return how many readings of an arm are below a cut; the others and the missing ones are above it."""
-    return count(work.values, work.ints[START, arm], work.ints[SIZE, arm], x, False)
+    return count(readings(work, arm), x, False)
 
 
 @jit
@@ -328,32 +327,22 @@ def missing(work: Work, arm: int) -> int:
 @jit
 def whole(work: Work, tables: Tables, arm: int, x: float, closed: bool, beyond: bool) -> float:
     """Return the log-evidence of an arm's whole sample at a cut, or at the one beyond all readings."""
-    size, n = work.ints[SIZE, arm], work.ints[N, arm]
-    return weigh(tables, work.values, work.ints[START, arm], size, n, x, closed, beyond)
+    return weigh(tables, readings(work, arm), work.ints[N, arm], x, closed, beyond)
 
 
 @jit
-def weigh(
-    tables: Tables,
-    values: Floats,
-    start: int,
-    size: int,
-    n: int,
-    x: float,
-    closed: bool,
-    beyond: bool,
-) -> float:
+def weigh(tables: Tables, values: Floats, n: int, x: float, closed: bool, beyond: bool) -> float:
     """Return the log-evidence of n pulls with these sorted readings at a cut."""
-    counted = size if beyond else count_below(values, start, size, x, closed)
-    return log_mixture(tables.low, counted + n - size, n)
+    counted = values.size if beyond else count_below(values, x, closed)
+    return log_mixture(tables.low, counted + n - values.size, n)
 
 
 @jit
-def count_below(values: Floats, start: int, size: int, x: float, closed: bool) -> int:
+def count_below(values: Floats, x: float, closed: bool) -> int:
     """Return how many readings are below a cut; censored ones are below every cut (evidence T8)."""
-    counted = count(values, start, size, x, closed)
-    if size > 0 and values[start] == -math.inf:
-        counted = max(counted, count(values, start, size, -math.inf, True))
+    counted = count(values, x, closed)
+    if values.size > 0 and values[0] == -math.inf:
+        counted = max(counted, count(values, -math.inf, True))
     return counted
 
 
@@ -366,9 +355,11 @@ def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> Non
         arm = row[ARM]
         if arm != judged:
             closed = arm > judged
-            starts += weigh(tables, work.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond)
+            start = work.past[row[FROM] : row[FROM] + row[FROM_SIZE]]
+            starts += weigh(tables, start, row[FROM_N], x, closed, beyond)
             if m < last:
-                ends += weigh(tables, work.past, row[TO], row[TO_SIZE], row[TO_N], x, closed, beyond)
+                end = work.past[row[TO] : row[TO] + row[TO_SIZE]]
+                ends += weigh(tables, end, row[TO_N], x, closed, beyond)
     work.sides[ENDS], work.sides[STARTS] = ends, starts
 
 
@@ -399,7 +390,7 @@ def value_at_rank(
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
     """
     sides, n, beyond = work.sides, work.ints[N, judged], rank >= work.ints[SIZE, judged]
-    x = math.inf if beyond else work.values[work.ints[START, judged] + rank]
+    x = math.inf if beyond else readings(work, judged)[rank]
     sides[OWN] = log_mixture(tables.high, n - rank, n)
     if tolerance > 0:
         sides[WHOLE] = whole(work, tables, work.run[LEADER], x - tolerance, False, beyond)
@@ -484,7 +475,7 @@ def least(
             depth += 1
     if inner < best:
         return inner, cut
-    return best, work.values[work.ints[START, judged] + rank_of_best] if rank_of_best < size else math.inf
+    return best, readings(work, judged)[rank_of_best] if rank_of_best < size else math.inf
 
 
 @jit
@@ -492,21 +483,19 @@ def between(
     work: Work, rules: Rules, tables: Tables, judged: int, rank: int, best: float, cut: float
 ) -> tuple[float, float]:
     """Return the least of a value and of what cuts between X_(r) and X_(r+1) give, with its cut."""
-    n, size, first = work.ints[N, judged], work.ints[SIZE, judged], work.ints[START, judged]
+    values, n = readings(work, judged), work.ints[N, judged]
     own = log_mixture(tables.high, n - rank, n)
-    low = work.values[first + rank - 1] if rank > 0 else -math.inf
+    low, high = at_rank(values, rank), at_rank(values, rank + 1)
     for m in range(work.run[FOLLOWED]):
         arm = work.legs[m, ARM]
         if arm == judged or later(work, m):
             continue
-        start, end = work.legs[m, FROM], work.legs[m, FROM] + work.legs[m, FROM_SIZE]
-        for i in range(start + count(work.past, start, work.legs[m, FROM_SIZE], low, True), end):
-            x = work.past[i]
-            if rank < size and (
-                x > work.values[first + rank] or (x == work.values[first + rank] and arm < judged)
-            ):
+        past = work.past[work.legs[m, FROM] : work.legs[m, FROM] + work.legs[m, FROM_SIZE]]
+        for i in range(count(past, low, True), past.size):
+            x = past[i]
+            if rank < values.size and (x > high or (x == high and arm < judged)):
                 break
-            if i > start and x == work.past[i - 1]:
+            if i > 0 and x == past[i - 1]:
                 continue
             x = np.nextafter(x, -math.inf) if arm > judged else x
             if x == low and rank > 0:
@@ -580,7 +569,7 @@ def may_be_futile(work: Work, rules: Rules) -> bool:
     for i in range(work.ints.shape[1]):
         if work.ints[SIZE, i] < work.ints[N, i]:
             return True
-        if work.ints[SIZE, i] > 0 and work.values[work.ints[START, i]] == -math.inf:
+        if work.ints[SIZE, i] > 0 and readings(work, i)[0] == -math.inf:
             return True
     return False
 
@@ -613,7 +602,7 @@ def is_overlapped(work: Work, rules: Rules, arm: int) -> bool:
 @jit
 def order_statistic(work: Work, arm: int, rank: int) -> float:
     """Return an arm's reading at a rank; ranks outside are infinities."""
-    return at_rank(work.values, work.ints[START, arm], work.ints[SIZE, arm], rank)
+    return at_rank(readings(work, arm), rank)
 
 
 @inline
@@ -624,8 +613,7 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
         return
     leader, x = work.run[LEADER], work.reals[CUT, rival]
     head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
-    first, size = work.ints[START, leader], work.ints[SIZE, leader]
-    counted = count_below(work.values, first, size, x, leader > rival) + missing(work, leader)
+    counted = count_below(readings(work, leader), x, leader > rival) + missing(work, leader)
     gain = head * divergence(counted / head, tables.low.p0)
     other = tail * divergence((tail - below(work, rival, x)) / tail, tables.high.p0)
     owed = work.reals[CARRY, rival] if work.ints[CARRY_LEADER, rival] == leader else 0.0

@@ -73,7 +73,13 @@ def _lengthen(work: toptwo.Work, readings: Readings) -> toptwo.Work:
     """Return the work with room for the next batch."""
     need = work.ints[toptwo.N] + work.ints[toptwo.BATCH]
     for arm in np.flatnonzero(need > work.ints[toptwo.ROOM]).tolist():
-        work = _with_tape(work, arm, readings(arm, int(need[arm])))
+        drawn, room = readings(arm, int(need[arm])), work.tape.shape[1]
+        if drawn.size > room:  # memory that is not written to takes none
+            tape, values = (np.empty((*part.shape[:-1], 2 * drawn.size)) for part in (work.tape, work.values))
+            tape[:, :room], values[..., :room] = work.tape, work.values
+            work = work._replace(tape=tape, values=values)
+        work.tape[arm, : drawn.size] = drawn
+        work.ints[toptwo.ROOM, arm] = drawn.size
     total = int(need.sum())
     if work.run[toptwo.USED] + total > work.past.size:
         work = work._replace(past=np.concatenate([work.past, np.empty(work.past.size + 2 * total)]))
@@ -109,8 +115,8 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
     ints[toptwo.CARRY_LEADER] = -1
     reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.PAST_CUT]] = np.nan
     return toptwo.Work(
-        tape=np.empty(0),
-        values=np.empty(0),
+        tape=np.empty((k, 0)),
+        values=np.empty((2, k, 0)),
         past=np.empty(0),
         legs=np.zeros((16, 7), np.int64),
         ints=ints,
@@ -121,17 +127,3 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
         stack=np.empty((toptwo.STACK, 2), np.int64),
         bounds=np.empty((toptwo.STACK, 4)),
     )
-
-
-def _with_tape(work: toptwo.Work, arm: int, readings: Floats) -> toptwo.Work:
-    """Return the work with a longer stretch for one arm, at the end of the long arrays."""
-    first, room, start = work.ints[toptwo.FIRST], work.ints[toptwo.ROOM], work.ints[toptwo.START]
-    end, size = int((first + room).max()), work.ints[toptwo.SIZE, arm]
-    if end + readings.size > work.tape.size:
-        spare = np.empty(end + 2 * readings.size)
-        tape, values = np.concatenate([work.tape, spare]), np.concatenate([work.values, spare, spare])
-        work = work._replace(tape=tape, values=values)
-    work.tape[end : end + readings.size] = readings
-    work.values[2 * end : 2 * end + size] = work.values[start[arm] : start[arm] + size]
-    first[arm], start[arm], room[arm] = end, 2 * end, readings.size
-    return work

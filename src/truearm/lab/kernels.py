@@ -53,6 +53,11 @@ def inline(function: Function) -> Function:
     return cast(Function, numba.njit(**_INNER, forceinline=True)(function))
 
 
+def view(function: Function) -> Function:
+    """Compile a function that returns a part of an array: only the caller may make one."""
+    return cast(Function, numba.njit(**_INNER, inline="always")(function))
+
+
 class MixtureTable(NamedTuple):
     """Tables for the mixture e-value at one level p0."""
 
@@ -152,29 +157,29 @@ def fraction(a: float, b: float, x: float, accuracy: float) -> float:
 
 
 @inline
-def count(values: Floats, start: int, size: int, x: float, closed: bool) -> int:
-    """Return how many of the sorted values[start:start+size] are below x, or with `closed` at most x."""
-    low, high = start, start + size
+def count(values: Floats, x: float, closed: bool) -> int:
+    """Return how many of the sorted values are below x, or with `closed` at most x."""
+    low, high = 0, values.size
     while low < high:
         middle = (low + high) // 2
         if values[middle] < x or (closed and values[middle] == x):
             low = middle + 1
         else:
             high = middle
-    return low - start
+    return low
 
 
 @jit
-def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
-    """Return the value at a rank of the sorted values[start:start+size]; ranks outside 1..size are infinities."""
+def at_rank(values: Floats, rank: int) -> float:
+    """Return the sorted value at a rank; ranks outside 1..size are infinities."""
     if rank < 1:
         return -math.inf
-    return float(values[start + rank - 1]) if rank <= size else math.inf
+    return float(values[rank - 1]) if rank <= values.size else math.inf
 
 
 @jit
-def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
-    """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
+def merge(values: Floats, new: Floats, into: Floats) -> int:
+    """Merge sorted values and new readings, NaN left out, into another array; return how many they are.
 
     New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
     """
@@ -184,24 +189,21 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
             new[added] = new[i]
             added += 1
     sort(new[:added])
-    at, end = start, start + size
+    at = 0
     for j in range(added):
-        size_before = count(values, at, end - at, new[j], True)
-        copy_to(values, at, size_before, values, target)
-        target += size_before
-        at += size_before
-        values[target] = new[j]
-        target += 1
-    copy_to(values, at, end - at, values, target)
-    return size + added
+        end = at + count(values[at:], new[j], True)
+        copy(values[at:end], into[at + j :])
+        into[end + j] = new[j]
+        at = end
+    copy(values[at:], into[at + added :])
+    return values.size + added
 
 
 @jit
-def copy_to(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
-    """Copy a stretch to another array; counted from their own beginnings, so that many are moved at a time."""
-    source, place = values[start : start + size], into[target : target + size]
-    for i in range(size):
-        place[i] = source[i]
+def copy(values: Floats, into: Floats) -> None:
+    """Copy values to the beginning of another array."""
+    for i in range(values.size):
+        into[i] = values[i]
 
 
 @jit
