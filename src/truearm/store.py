@@ -30,7 +30,7 @@ DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
-CHUNK_ROWS, _ALL_ROWS = 5000, 2**62
+CHUNK_ROWS, _ALL_ROWS = 20_000, 2**62
 _CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
 _STAMP_TIMEOUT_S = 2.0  # between a checkpoint and its stamp, in another process
 # a machine that is gone is noticed within a minute, or when nothing sent is confirmed for 20 s

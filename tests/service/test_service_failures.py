@@ -431,6 +431,16 @@ def test_a_proxy_is_known_at_a_server_of_both_kinds_of_addresses():
     assert [each in trusted for each in ("10.0.0.2", "::ffff:10.0.0.2", "2001:db8::2")] == [False] * 3
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+def test_a_server_that_binds_all_addresses_serves_ipv4_too(tmp_path):
+    database = Database(str(tmp_path / "s.db"))
+    token = create_token(database, "viewer")
+    database.close()
+    with Server(tmp_path / "s.db", "--host", "::") as server, server.client(token) as http:
+        port = server.url.rpartition(":")[2]
+        assert http.get(f"http://127.0.0.1:{port}/studies").status_code == 200
+
+
 def test_a_port_that_is_taken_is_said(impatient, tmp_path):
     port = impatient.url.rpartition(":")[2]
     with pytest.raises(RuntimeError, match=f"port {port}: .* choose others with --host and"):

@@ -118,6 +118,11 @@ class Service:
             raise _silent(self.database, _HEALTH_TIMEOUT_S) from None
 
 
+Shared = NamedDependency[Service]
+Name = FromPath[str]
+AnyRequest = Request[Any, Any, Any]
+
+
 def _silent(database: Database, seconds: float) -> StoreError:
     return StoreError(
         f"the database {database.name} did not answer within {seconds:g} seconds; check that it runs"
@@ -157,17 +162,13 @@ class JsonRequest(Request[Any, Any, Any]):
     async def body(self) -> bytes:
         """Return the body, or refuse one that is too large or too slow."""
         limits = self.app.state.service.settings.limits
+        large, slow = (
+            f"the body may have {limits.body} bytes at most",
+            f"the body took over {limits.patience:g} seconds",
+        )
         failures: dict[type[Exception], tuple[int, str, str]] = {
-            RequestEntityTooLarge: (
-                413,
-                "Too large",
-                f"the body may have {limits.body} bytes at most; send several",
-            ),
-            TimeoutError: (
-                408,
-                "Too slow",
-                f"the body did not arrive in {limits.patience:g} seconds; send it again",
-            ),
+            RequestEntityTooLarge: (413, "Too large", f"{large}; send several requests"),
+            TimeoutError: (408, "Too slow", f"{slow}; send it again"),
             InternalServerException: (400, "Gone", "the body ended early; send it again"),
         }
         try:
@@ -179,7 +180,7 @@ class JsonRequest(Request[Any, Any, Any]):
 
 @post("/studies", role="admin", status_code=201, operation_id="create")
 async def create(
-    service: NamedDependency[Service], request: Request[Any, Any, Any], data: JSONBody[models.NewStudy]
+    service: Shared, request: AnyRequest, data: JSONBody[models.NewStudy]
 ) -> Response[models.Created]:
     """Create a study, or find the same one; another one under its name is refused."""
     grant: Grant = request.scope["state"]["grant"]
@@ -194,8 +195,8 @@ async def create(
 
 @get("/studies", role="viewer", sync_to_thread=True, operation_id="list")
 def list_studies(
-    service: NamedDependency[Service],
-    request: Request[Any, Any, Any],
+    service: Shared,
+    request: AnyRequest,
     before: Annotated[str | None, QueryParameter(description="`next` of a page")] = None,
 ) -> models.Page:
     """List studies, the newest first, 50 to a page."""
@@ -232,16 +233,13 @@ def _summarize(studies: Studies, name: str, began: float) -> models.Summary:
         return models.Summary(name, name, began, 0, 0, 0, False, "broken", None, None, reason)
 
 
-@get(
-    _STUDY,
-    role="viewer",
-    sync_to_thread=True,
-    operation_id="show",
-    responses={304: ResponseSpec(None, description="Nothing changed since the ETag of If-None-Match.")},
-)
+_UNCHANGED = ResponseSpec(None, description="Nothing changed since the ETag of If-None-Match.")
+
+
+@get(_STUDY, role="viewer", sync_to_thread=True, operation_id="show", responses={304: _UNCHANGED})
 def show(
-    service: NamedDependency[Service],
-    study: FromPath[str],
+    service: Shared,
+    study: Name,
     tag: Annotated[str | None, HeaderParameter(name="If-None-Match", description="the ETag that you know")] = None,
 ) -> Response[models.State]:
     """Return the state of a study, with the result once it is done. Has an ETag; browsers are sent to its page."""
@@ -253,37 +251,32 @@ def show(
 
 
 @post(f"{_STUDY}/ask", role="worker", status_code=200, sync_to_thread=True, operation_id="ask")
-def ask(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Ask]) -> models.Pulls:
+def ask(service: Shared, study: Name, data: JSONBody[models.Ask]) -> models.Pulls:
     """Hand out pulls, first those that the worker holds; in rounds, whole rounds."""
     return service.studies.ask(study, data.worker, data.n)
 
 
 @post(f"{_STUDY}/tell", role="worker", status_code=200, sync_to_thread=True, operation_id="tell")
-def tell(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Tell]) -> models.Outcomes:
+def tell(service: Shared, study: Name, data: JSONBody[models.Tell]) -> models.Outcomes:
     """Record readings of pulls. Each has an outcome: `told`, `known` (the same again) or `refused`."""
     return service.studies.tell(study, data.readings, data.worker)
 
 
 @post(f"{_STUDY}/release", role="worker", status_code=200, sync_to_thread=True, operation_id="release")
-def release(
-    service: NamedDependency[Service],
-    request: Request[Any, Any, Any],
-    study: FromPath[str],
-    data: JSONBody[models.Release],
-) -> models.Outcomes:
+def release(service: Shared, request: AnyRequest, study: Name, data: JSONBody[models.Release]) -> models.Outcomes:
     """Take back pulls of a worker that were never started; an admin without a worker also those of others."""
     of_others = data.worker is None and request.scope["state"]["grant"].allows("admin", study)
     return service.studies.release(study, data.tickets, data.worker, of_others=of_others)
 
 
 @post(f"{_STUDY}/readings", role="worker", status_code=200, sync_to_thread=True, operation_id="give")
-def give(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Give]) -> models.Added:
+def give(service: Shared, study: Name, data: JSONBody[models.Give]) -> models.Added:
     """Add readings to a passive study, once for each key; a key with other readings is refused."""
     return service.studies.give(study, data.key, data.readings)
 
 
 @post(f"{_STUDY}/stop", role="admin", status_code=200, sync_to_thread=True, operation_id="stop")
-def stop(service: NamedDependency[Service], request: Request[Any, Any, Any], study: FromPath[str]) -> models.Pulls:
+def stop(service: Shared, request: AnyRequest, study: Name) -> models.Pulls:
     """End a study with what is known so far."""
     # there is no body whose media type would keep a page of another site from sending this
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -293,8 +286,8 @@ def stop(service: NamedDependency[Service], request: Request[Any, Any, Any], stu
 
 @get(f"{_STUDY}/log", role="viewer", sync_to_thread=True, operation_id="log")
 def log(
-    service: NamedDependency[Service],
-    study: FromPath[str],
+    service: Shared,
+    study: Name,
     since: Annotated[str, QueryParameter(description="the last position you know")] = "0",
 ) -> models.Log:
     """Return the log in pages of 5,000 events: enough for anyone to replay the study."""
@@ -311,13 +304,13 @@ _CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
 
 
 @get(f"{_STUDY}/readings.csv", role="viewer", sync_to_thread=True, media_type=_CSV, operation_id="csv")
-def csv(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
+def csv(service: Shared, study: Name) -> Stream:
     """Return the readings as a table."""
     return _table(service, study, "csv", _CSV, answers.as_csv)
 
 
 @get(f"{_STUDY}/readings.parquet", role="viewer", sync_to_thread=True, media_type=_PARQUET, operation_id="parquet")
-def parquet(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
+def parquet(service: Shared, study: Name) -> Stream:
     """Return the readings as a table; needs pyarrow on the server."""
     return _table(service, study, "parquet", _PARQUET, answers.as_parquet)
 
@@ -338,9 +331,7 @@ def _table(
 
 
 @get(f"{_STUDY}/report", role="viewer", sync_to_thread=True, media_type=MediaType.HTML, operation_id="report")
-def report(
-    service: NamedDependency[Service], request: Request[Any, Any, Any], study: FromPath[str]
-) -> Response[bytes]:
+def report(service: Shared, request: AnyRequest, study: Name) -> Response[bytes]:
     """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` asks for it."""
     with service.studies.read(study) as hosted:
         found = copy(hosted)  # other requests go on
@@ -365,16 +356,16 @@ def _report_policy(page: str) -> str:
 
 
 @get(f"{_STUDY}/live", role="viewer", operation_id="live")
-async def live(service: NamedDependency[Service], study: FromPath[str]) -> models.Live:
+async def live(service: Shared, study: Name) -> models.Live:
     """Return what the page of a study shows."""
     return await service.draw(study)
 
 
 @get(f"{_STUDY}/events", role="viewer", media_type="text/event-stream", operation_id="events")
 async def events(
-    service: NamedDependency[Service],
-    request: Request[Any, Any, Any],
-    study: FromPath[str],
+    service: Shared,
+    request: AnyRequest,
+    study: Name,
     last: Annotated[
         str, HeaderParameter(name="Last-Event-ID", description="the last position you know; all events without it")
     ] = "0",
@@ -423,7 +414,7 @@ def estimate(data: JSONBody[models.Plan]) -> models.Estimate:
 
 
 @get("/healthz", operation_id="health")
-async def health(service: NamedDependency[Service]) -> models.Health:
+async def health(service: Shared) -> models.Health:
     """Return whether the server answers and its database accepts writes."""
     await service.check_health()
     return models.Health("ok", __version__)
@@ -444,7 +435,7 @@ _PAGES = {  # by path: the template, and the title
 
 
 @get([path.replace("{study}", "{study:str}") for path in _PAGES], include_in_schema=False, sync_to_thread=False)
-def page(request: Request[Any, Any, Any]) -> Template:
+def page(request: AnyRequest) -> Template:
     """Return a page without data; its script requests that with the reader's token."""
     name, title = _PAGES[request.scope["path_template"]]
     context = {"title": title, "page": name}

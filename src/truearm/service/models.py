@@ -15,6 +15,12 @@ from msgspec import Meta, Raw, Struct
 from truearm.errors import ARGUMENT, InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.store import StoreError
 
+
+def says(description: str, **limits: Any) -> Meta:  # noqa: ANN401 - of `Meta`
+    """Return what the published schema says about a field."""
+    return Meta(description=description, **limits)
+
+
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 ID = "^[a-z0-9][a-z0-9-]*$"
 Id = Annotated[str, Meta(pattern=ID, min_length=1, max_length=64)]
@@ -22,7 +28,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Ticket = Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]
 Delta = Annotated[float, Meta(ge=1e-30, lt=1)]  # smaller shares of it would be 0
 Value = float | Literal["nan", "inf", "-inf"] | None
-End = float | Literal["inf", "-inf"]
+Ends = Annotated[list[float | Literal["inf", "-inf"]], Meta(min_length=2, max_length=2)]
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
@@ -42,63 +48,48 @@ class Bound(Struct, frozen=True, forbid_unknown_fields=True):
     eps: float
     adversary: Literal["oblivious", "prescient", "malicious"] = "oblivious"
     causal: Annotated[
-        bool | None, Meta(description="Whether bad values cannot depend on later readings; null: by adversary.")
+        bool | None, says("Whether bad values cannot depend on later readings; null: by adversary.")
     ] = None
-    error: Annotated[
-        float, Meta(ge=0, lt=1, description="Probability that the bound is wrong, if an audit found it.")
-    ] = 0.0
+    error: Annotated[float, says("Probability that the bound is wrong, if an audit found it.", ge=0, lt=1)] = 0.0
 
 
 class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A study to create; the fields are the arguments of `truearm.Study`."""
 
-    arms: Annotated[list[Name], Meta(min_length=1, description="Their names, all different.")]
-    id: Annotated[Id | None, Meta(description="Its name in addresses; a random one by default.")] = None
-    title: Annotated[str, Meta(max_length=200, description="What people call it.")] = ""
-    delta: Annotated[Delta, Meta(description="Error probability.")] = 0.05
+    arms: Annotated[list[Name], says("Their names, all different.", min_length=1)]
+    id: Annotated[Id | None, says("Its name in addresses; a random one by default.")] = None
+    title: Annotated[str, says("What people call it.", max_length=200)] = ""
+    delta: Annotated[Delta, says("Error probability.")] = 0.05
     contamination: Annotated[
         float | Bound | Literal["auto", "blind"] | None,
-        Meta(
-            description='Largest share of bad readings, null if unknown, or "blind" (in rounds: disturbances '
+        says(
+            'Largest share of bad readings, null if unknown, or "blind" (in rounds: disturbances '
             'do not depend on which arm runs). "auto" is "blind" in rounds, else 0.05.'
         ),
     ] = "auto"
     tolerance: Annotated[
         float | Annotated[str, Meta(max_length=40)],
-        Meta(description='Also accept an arm that is this much worse: in units of the readings, or as "2%".'),
+        says('Also accept an arm that is this much worse: in units of the readings, or as "2%".'),
     ] = 0.0
-    quantile: Annotated[float, Meta(description="Compare arms by this quantile.")] = 0.5
+    quantile: Annotated[float, says("Compare arms by this quantile.")] = 0.5
     goal: Annotated[
-        Literal["max", "min"] | None, Meta(description="Which readings are better; the larger ones by default.")
+        Literal["max", "min"] | None, says("Which readings are better; the larger ones by default.")
     ] = None
-    at_least: Annotated[
-        float | None, Meta(description="Compare arms by the share of readings that are at least this.")
-    ] = None
-    at_most: Annotated[
-        float | None, Meta(description="Compare arms by the share of readings that are at most this.")
-    ] = None
+    at_least: Annotated[float | None, says("Compare arms by the share of readings that are at least this.")] = None
+    at_most: Annotated[float | None, says("Compare arms by the share of readings that are at most this.")] = None
     between: Annotated[
-        Annotated[list[End], Meta(min_length=2, max_length=2)] | None,
-        Meta(description='Lowest and highest plausible reading; others are bad. An end may be "inf" or "-inf".'),
+        Ends | None, says('Lowest and highest plausible reading; others are bad. An end may be "inf" or "-inf".')
     ] = None
-    dependent_arms: Annotated[bool, Meta(description="Whether readings of different arms move together.")] = False
-    rounds: Annotated[
-        bool, Meta(description="Measure arms side by side; the best one wins more than half of the rounds.")
-    ] = False
-    policy: Annotated[Literal["toptwo", "lucb"], Meta(description="What chooses the next arm.")] = "toptwo"
-    max_pulls: Annotated[
-        int, Meta(ge=0, le=100_000_000, description="Pulls after which the study ends undecided.")
-    ] = 1_000_000
-    seed: Annotated[
-        Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None,
-        Meta(description="Shuffles the order within a batch."),
-    ] = None
-    passive: Annotated[
-        bool, Meta(description="Readings arrive on their own (`readings`); no pulls are handed out.")
-    ] = False
+    dependent_arms: Annotated[bool, says("Whether readings of different arms move together.")] = False
+    rounds: Annotated[bool, says("Measure arms side by side; the best wins more than half of the rounds.")] = False
+    policy: Annotated[Literal["toptwo", "lucb"], says("What chooses the next arm.")] = "toptwo"
+    max_pulls: Annotated[int, says("Pulls after which the study ends undecided.", ge=0, le=100_000_000)] = (
+        1_000_000
+    )
+    seed: Annotated[Ticket | None, says("Shuffles the order within a batch.")] = None
+    passive: Annotated[bool, says("Readings arrive on their own (`readings`); no pulls are handed out.")] = False
     lease: Annotated[
-        float,
-        Meta(gt=0, le=31_536_000, description="Seconds for which a worker that asks again gets the pulls it has."),
+        float, says("Seconds for which a worker that asks again gets its pulls.", gt=0, le=31_536_000)
     ] = 3600.0
 
 
@@ -131,9 +122,9 @@ class PullReading(Struct, frozen=True, forbid_unknown_fields=True):
     ticket: Ticket
     value: Value
     notes: dict[str, Any] | None = None
-    arm: Annotated[
-        Name | None, Meta(description="The arm of the ticket: refused if it is another, as after a restore.")
-    ] = None
+    arm: Annotated[Name | None, says("The arm of the ticket: refused if it is another, as after a restore.")] = (
+        None
+    )
 
 
 class Tell(Struct, frozen=True, forbid_unknown_fields=True):
@@ -200,9 +191,9 @@ class Summary(Struct, frozen=True):
     status: str | None
     best: str | None
     leader: str | None
-    problem: Annotated[
-        str | None, Meta(description='Why it cannot be read, and what to do; its status is then "broken".')
-    ] = None
+    problem: Annotated[str | None, says('Why it cannot be read, and what to do; its status is then "broken".')] = (
+        None
+    )
 
 
 class Page(Struct, frozen=True):
@@ -220,7 +211,7 @@ class Standing(Struct, frozen=True):
     told: int
     candidate: bool
     log_evidence: float | None
-    share: Annotated[float | None, Meta(description="The part of the evidence needed to exclude it.")]
+    share: Annotated[float | None, says("The part of the evidence needed to exclude it.")]
 
 
 class State(Struct, frozen=True):
@@ -279,9 +270,9 @@ class Live(Struct, frozen=True):
     position: int
     done: bool
     passive: bool
-    status: Annotated[str | None, Meta(description="Null while it runs.")]
+    status: Annotated[str | None, says("Null while it runs.")]
     title: str
-    answer: Annotated[str, Meta(description="What is known now, in a few words.")]
+    answer: Annotated[str, says("What is known now, in a few words.")]
     summary: str
     pulls: int
     out: list[Out]
@@ -296,7 +287,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     gap: Annotated[float, Meta(ge=1e-6, le=1e6)]
     share: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
-        Meta(description="Share of the best arm, if arms are compared by shares; the gap is then a share too."),
+        says("Share of the best arm, if arms are compared by shares; the gap is then a share too."),
     ] = None
     contamination: Annotated[float, Meta(ge=0, lt=0.5)] = 0.05
     delta: Delta = 0.05
@@ -306,7 +297,7 @@ class Estimate(Struct, frozen=True):
     """The number of readings it may take; null if no number is enough."""
 
     pulls: int | None
-    largest_eps: Annotated[float, Meta(description="Share of bad readings at which no number decides.")]
+    largest_eps: Annotated[float, says("Share of bad readings at which no number decides.")]
 
 
 class Health(Struct, frozen=True):

@@ -24,40 +24,35 @@ _THREADS = 16
 _SWEEP_S = 0.25
 
 
-class JsonLines(logging.Formatter):
-    """Log records as lines of JSON."""
+class LogLines(logging.Formatter):
+    """Log records as lines of JSON, or as text for a person at a terminal."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-        line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage()}
-        line |= getattr(record, "fields", {})
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
-class Text(logging.Formatter):
-    """Log records for a person at a terminal."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a short line."""
-        fields: dict[str, Any] = getattr(record, "fields", {})
+        level, fields = record.levelname.lower(), dict[str, Any](getattr(record, "fields", {}))
+        trace = self.formatException(record.exc_info) if record.exc_info else None
+        if not self._is_terminal:
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+            line = {"at": at, "level": level, "message": record.getMessage(), **fields}
+            return json.dumps(line | ({"traceback": trace} if trace else {}))
         if fields.get("event") == "listening":
             needed = "Requests need a token." if fields["tokens"] else "Requests from this machine need no token."
             return f"Serving {fields['url']} from {fields['database']}. {needed} Press Ctrl-C to stop."
         if fields.get("event") == "request":
-            clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-            what = f"{fields['method']} {printable(fields['path'])}"
-            return f"{clock} {what} {fields['status']} {fields['ms']:.0f} ms"
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{record.levelname.lower()}: {record.getMessage()}{trace}"
+            clock, path = time.strftime("%H:%M:%S", time.localtime(record.created)), printable(fields["path"])
+            return f"{clock} {fields['method']} {path} {fields['status']} {fields['ms']:.0f} ms"
+        return "\n".join(filter(None, (f"{level}: {record.getMessage()}", trace)))
 
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=2048)
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # :: serves IPv4 too
+        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
         msg = f"cannot bind host {host!r} and port {port}: {error}; choose others with --host and --port"
         raise InvalidArgument(msg) from None
@@ -101,7 +96,7 @@ def serve(settings: Settings) -> None:
         service.database.close()
         raise
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Text() if sys.stderr.isatty() else JsonLines())
+    handler.setFormatter(LogLines(is_terminal=sys.stderr.isatty()))
     for name, level in (("truearm.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
