@@ -11,7 +11,7 @@ from truearm.claims.suite import Run, Suite, SuiteResult, judge_suite
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument
-from truearm.problem import Problem, ProblemOptions, check_names, fix_options, refuse
+from truearm.problem import Problem, ProblemOptions, check_names, fix_options, refuse, require
 
 
 def suite(
@@ -75,8 +75,8 @@ def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[
     """Return the columns to compare."""
     import narwhals as nw
 
-    if isinstance(asked, str):
-        raise InvalidArgument(f"metrics must be a list of columns, but got {asked!r}; write [{asked!r}]")
+    is_list = not isinstance(asked, str)
+    require(is_list, "metrics", asked, "be a list of columns", f"write [{asked!r}]")
     try:
         known = list(frame) if isinstance(frame, Mapping) else nw.from_native(frame, eager_only=True).columns
     except TypeError:
@@ -85,9 +85,9 @@ def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[
     found = [name for name in known if name not in others] if asked is None else list(dict.fromkeys(asked))
     msg = f"there is no column to compare besides {', '.join(sorted(others))}; name some in metrics"
     refuse(not found, msg)
-    if absent := [name for name in found if name not in known]:
-        msg = f"metrics={absent[0]!r} is not a column; columns are {', '.join(map(repr, known))}"
-        raise InvalidArgument(msg, "metrics", absent[0])
+    for name in found:
+        msg = f"metrics={name!r} is not a column; columns are {', '.join(map(repr, known))}"
+        refuse(name not in known, msg, "metrics", name)
     return found
 
 

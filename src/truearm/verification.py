@@ -223,21 +223,16 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
     if "certificate" in data:
         raise VerificationError("the document has a suite and a certificate: it is the one or the other")
     suite: Suite = from_plain(Suite, data["suite"], "suite")
-    runs: Runs
-    if isinstance(source, Study):
-        runs = runs_of(source.log)
-        if "runs" in data:
-            _compare({"runs": data["runs"]}, {"runs": to_plain(runs)})
-    elif source is None and "runs" in data:
-        runs = from_plain(Mapping[str, tuple[Mapping[str, float | None] | None, ...]], data["runs"], "runs")
-    else:
-        msg = "the runs of a suite are in its log, or in the document that --json printed; give one of them"
-        raise InvalidArgument(msg)
+    has_runs = "runs" in data
+    msg = "the runs of a suite are in its log, or in the document that --json printed; give one of them"
+    refuse(not isinstance(source, Study) and (source is not None or not has_runs), msg)
+    kind = Mapping[str, tuple[Mapping[str, float | None] | None, ...]]
+    runs: Runs = runs_of(source.log) if isinstance(source, Study) else from_plain(kind, data["runs"], "runs")
     if set(runs) != set(suite.problem.arms):
         raise VerificationError(f"the runs are those of {', '.join(runs)}, not of the suite")
-    expected = judge_suite(suite, runs).to_dict()
+    expected = judge_suite(suite, runs).to_dict(runs=has_runs)
     _compare({key: data.get(key, _Absent) for key in expected}, expected)
-    return Verified(beside=tuple(key for key in data if key not in expected and key != "runs"))
+    return Verified(beside=tuple(key for key in data if key not in expected))
 
 
 # Comparing

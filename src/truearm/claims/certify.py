@@ -413,11 +413,16 @@ def ratios(result: Result, reference: str | None = None, *, readings: Tapes | No
         return ()
     leads = result.better_by if result.best == base.name else ()  # a difference is no factor
     certain = {lead.than: lead.at_least for lead in leads if lead.scale == "ratio"}
-    return tuple(
-        _ratio(result, arm, base, certain.get(arm.name) or 0.0)
-        for arm in result.arms
-        if arm.name != base.name and arm.observed > 0 and arm.low <= arm.high
-    )
+
+    def ratio(arm: Arm) -> Ratio:
+        low = max(arm.low, 0.0) / base.high if 0 < base.high < math.inf else 0.0
+        high, factor = arm.high / base.low if base.low > 0 else math.inf, certain.get(arm.name) or 0.0
+        if factor >= 1:
+            low, high = (max(low, factor), high) if result.problem.goal == "min" else (low, min(high, 1 / factor))
+        return Ratio(arm.name, base.name, arm.observed / base.observed, low, high)
+
+    others = (arm for arm in result.arms if arm.name != base.name)
+    return tuple(ratio(arm) for arm in others if arm.observed > 0 and arm.low <= arm.high)
 
 
 def _ratios_in_rounds(result: Result, reference: str, tapes: Tapes) -> Iterator[Ratio]:
@@ -434,11 +439,3 @@ def _ratios_in_rounds(result: Result, reference: str, tapes: Tapes) -> Iterator[
         ahead = apart(judge, *((base, i) if result.problem.goal == "min" else (i, base)), error=share)
         if i != base and ahead.scale == "ratio":
             yield Ratio(arm, reference, *ahead[1:])
-
-
-def _ratio(result: Result, arm: Arm, base: Arm, factor: float) -> Ratio:
-    low = max(arm.low, 0.0) / base.high if 0 < base.high < math.inf else 0.0
-    high = arm.high / base.low if base.low > 0 else math.inf
-    if factor >= 1:
-        low, high = (max(low, factor), high) if result.problem.goal == "min" else (low, min(high, 1 / factor))
-    return Ratio(arm.name, base.name, arm.observed / base.observed, low, high)

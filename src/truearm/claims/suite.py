@@ -46,33 +46,23 @@ _KIND_OF: Mapping[Standing, int] = {"worse": WORSE, "not worse": WITHIN, "better
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What is asked of a suite.
-
-    Parameters
-    ----------
-    problem
-        Arms, in rounds; delta, contamination and tolerance of all metrics; the goal of those not in `higher`.
-    reference
-        The arm that the others are compared with.
-    higher
-        The metrics of which more is better.
-    fdr
-        Bound the mean share of false ones among the differences claimed, not the chance of any.
-    gate
-        Whether the suite fails if a metric is worse.
-    """
+    """What is asked of a suite."""
 
     problem: Problem
+    """Arms, in rounds; delta, contamination and tolerance of all metrics; the goal of those not in `higher`."""
     reference: str
+    """The arm that the others are compared with."""
     higher: tuple[str, ...] = ()
+    """The metrics of which more is better."""
     fdr: bool = False
+    """Whether the mean share of false ones among the differences claimed is bounded, not the chance of any."""
     gate: bool = False
+    """Whether the suite fails if a metric is worse."""
 
     def __post_init__(self) -> None:
         check_control(self.reference, self.problem.arms, "reference")
         refuse(not self.problem.rounds, "a suite compares runs side by side; use a problem with rounds=True")
-        allowed = self.problem.contamination
-        if self.fdr and allowed is not None and allowed.clairvoyant:
+        if self.fdr and self.problem.declared.clairvoyant:
             raise OutOfReach("no fdr is bounded for adversaries that see readings not yet taken; remove fdr")
 
     def goal(self, metric: str) -> str:
