@@ -8,7 +8,7 @@ with probability 1 - delta no claim is ever false, nor is anything that follows 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,31 +94,15 @@ def is_better(
     >>> [is_better(x, wrong, contamination=0.2, between=b).better for b in (None, (0, 200))]
     [False, True]
     """
-    problem = Problem(
-        arms=("x", "y"),
-        delta=delta,
-        contamination=Contamination.of(contamination),
-        tolerance=Tolerance.of(tolerance),
-        quantile=quantile,
-        goal=goal,
-        dependent_arms=dependent_arms,
-        between=check_between(between),
-    )
-    judge = _judge(problem, x, y, design)
-    # closed, as equal arms are no better than each other
-    log_evidence = 0.0 if judge.implausible_arms else judge.against(1, closed=True).log_value
+    allowed = Contamination.of(contamination)
+    options = {"delta": delta, "quantile": quantile, "goal": goal, "dependent_arms": dependent_arms}
+    judge = _judge(x, y, design, allowed, between, tolerance=Tolerance.of(tolerance), **options)
+    log_evidence, points = 0.0, Breakdown(None, None, None)
+    if not judge.implausible_arms:  # closed, as equal arms are no better than each other
+        log_evidence = judge.against(1, closed=True).log_value
+        points = judge.pair_breakdown(0, 1, accuracy=1e-13)
     p_value = p_value_of(log_evidence, judge.rule)
-    return Comparison(
-        better=p_value <= delta,
-        log_evidence=log_evidence,
-        p_value=p_value,
-        breakdown=Breakdown(None, None, None)
-        if judge.implausible_arms
-        else judge.pair_breakdown(0, 1, accuracy=1e-13),
-        delta=delta,
-        contamination=problem.contamination,
-        design=design,
-    )
+    return Comparison(p_value <= delta, log_evidence, p_value, points, delta, allowed, design)
 
 
 def breakdown(
@@ -155,20 +139,22 @@ def breakdown(
     >>> breakdown([1.0], [0.0])
     Breakdown(oblivious=None, prescient=None, malicious=None)
     """
-    problem = Problem(
-        arms=("x", "y"),
-        delta=delta,
-        contamination=Contamination(0.0, Adversary.PRESCIENT, causal),
-        quantile=quantile,
-        goal=goal,
-        dependent_arms=dependent_arms,
-        between=check_between(between),
-    )
-    return _judge(problem, x, y, design).pair_breakdown(0, 1, accuracy=1e-13)
+    allowed = Contamination(0.0, Adversary.PRESCIENT, causal)
+    options = {"delta": delta, "quantile": quantile, "goal": goal, "dependent_arms": dependent_arms}
+    return _judge(x, y, design, allowed, between, **options).pair_breakdown(0, 1, accuracy=1e-13)
 
 
-def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
+def _judge(
+    x: ArrayLike,
+    y: ArrayLike,
+    design: Design,
+    contamination: Contamination | None,
+    between: tuple[float, float] | None,
+    **options: Any,  # noqa: ANN401 - of the problem
+) -> Judge:
     """Return the judge of x and of y made worse by the tolerance."""
+    between = check_between(between)
+    problem = Problem(arms=("x", "y"), contamination=contamination, between=between, **options)
     if check_design(design) == "fixed" and problem.dependent_arms:
         raise OutOfReach("design='fixed' needs independent arms; use design='sequential' for dependent_arms=True")
     one, other = (

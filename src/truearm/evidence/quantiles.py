@@ -31,7 +31,7 @@ from truearm.evidence.search import (
     rank_grid,
     tail_term,
 )
-from truearm.evidence.targets import PLAIN, Query, Target, divergences
+from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design, Interval
 
 _FINITE = np.finfo(np.float64).max
@@ -90,11 +90,6 @@ class _Cuts(Product):
             rows.append(below - pending)
         return np.array(rows, dtype=np.float64)
 
-    def at_cut(self, cut: float) -> Floats:
-        """Return the counts at any cut."""
-        cuts = np.array([cut])
-        return self._rivals([self.judged.above(cuts)], cuts, beyond=False)
-
     def levels(self, places: Places) -> tuple[Any, Any]:  # noqa: ARG002 - the same at every cut
         return self.pair_of_levels.high, self.pair_of_levels.low
 
@@ -125,7 +120,7 @@ class _Cut(_Cuts):
     """The evidence at one cut, which need not be at a reading."""
 
     def counts(self, places: Places) -> Floats:
-        return self.at_cut(float(places[0]))
+        return self._rivals([self.judged.above(places)], places, beyond=False)
 
 
 def _term(design: Design, prior: Prior = DEFAULT_PRIOR) -> Term:
@@ -268,8 +263,8 @@ class Quantile(Target):
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         return least_evidence(judged, bets, self._levels(trust), query, sign=self.problem.sign)
 
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
-        return _Cut(judged, bets, self._levels(trust), _term("sequential")).value(at)
+    def product(self, judged: Sample, bets: Portfolio, trust: Trust) -> Product:
+        return _Cut(judged, bets, self._levels(trust), _term("sequential"))
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
@@ -283,11 +278,6 @@ class Quantile(Target):
         own = np.array([s.above(cuts) for s in samples], dtype=np.float64)
         rival = np.array([s.below(cuts) for s in samples], dtype=np.float64)
         return term(own, sizes, levels.high), term(rival, sizes, levels.low)
-
-    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
-        levels = self._levels(trust)
-        cut = _Cut(judged, Portfolio(stake), levels, _term("sequential"))
-        return divergences(cut.at_cut(at)[:, 0], cut.sizes[:, 0], (levels.high, levels.low))
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         levels, term, none = self._levels(trust), _term(design), np.asarray(0.0)
@@ -390,11 +380,7 @@ class Quantile(Target):
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:
         seen = [self.problem.sign * self.looks(sample) for sample in (one, other)]
-        if not all(0 < x < math.inf for x in seen):
-            return False
-        if self.problem.sign > 0:  # hardly a reading may be zero or less
-            return all(int(s.count(0.0, closed=True)) <= 0.1 * s.size for s in (one, other))
-        return all(s.size - int(s.count(0.0)) <= 0.1 * s.size for s in (one, other))
+        return all(0 < x < math.inf for x in seen) and Target.is_ratio(self, one, other)
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
         best, rest = (self.problem.sign * self.looks(sample) for sample in (one, other))

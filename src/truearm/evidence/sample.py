@@ -114,11 +114,6 @@ class Sample:
         pending = values.size - int(np.count_nonzero(known))
         return cls(numbers, values.size - pending - numbers.size, pending, tape=values, arrived=known)
 
-    def first(self, n: int) -> "Sample":
-        """Return the sample as of its first n pulls."""
-        tape, arrived = self.in_rounds
-        return self if n >= tape.size else Sample.in_order(tape[:n], arrived[:n])
-
     def extend(self, readings: ArrayLike, pending: int = 0) -> "Sample":
         """Return the sample with more readings, and with `pending` pulls still without an answer."""
         new = np.asarray(readings, dtype=np.float64)

@@ -138,6 +138,9 @@ class Scores(Target):
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
         return self._width, 1e-6 * self._width  # no difference exceeds the range
 
+    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - a score may be 0
+        return False
+
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
         apart = np.subtract(*align(one, other))
         known = apart[np.isfinite(apart)]

@@ -33,7 +33,7 @@ from truearm.evidence.search import (
     least_in,
     tail_term,
 )
-from truearm.evidence.targets import PLAIN, Query, Target, divergences
+from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
 
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
@@ -149,8 +149,8 @@ class Share(Target):
         query = query._replace(near=0.0)  # the search needs no hint
         return _least_share(_rows(judged, bets), bets.weights, trust, query)
 
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
-        return _Thetas(_rows(judged, bets), bets.weights, trust).value(at)
+    def product(self, judged: Sample, bets: Portfolio, trust: Trust) -> Product:
+        return _Thetas(_rows(judged, bets), bets.weights, trust)
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
@@ -161,10 +161,7 @@ class Share(Target):
         return term(own[:, :1], own[:, 1:], high), term(rival[:, :1], rival[:, 1:], low)
 
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
-        theta = min(max(at, _INSIDE), 1 - _INSIDE)
-        high, low = (float(x) for x in trust.mass(np.array([theta, 1 - theta])))
-        rows = np.array(_rows(judged, Portfolio(stake)), dtype=np.float64)
-        return divergences(rows[:, 0], rows[:, 1], (high, low))
+        return Target.gains(self, judged, stake, trust, min(max(at, _INSIDE), 1 - _INSIDE))
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         rows = (Count(0, judged.n), Count(0, rival.n))
@@ -172,6 +169,9 @@ class Share(Target):
 
     def eps_limit(self, adversary: Adversary) -> float:
         return 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
+
+    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - points of a share
+        return False
 
     def is_hopeless(self, trust: Trust) -> bool:  # noqa: ARG002 - endless readings show any difference that is left
         return False

@@ -15,10 +15,11 @@ import numpy as np
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Trust, divergence
 from truearm.evidence.sample import Floats, Sample, Shift, shift_sample
-from truearm.evidence.search import Evidence, Portfolio, Stake
+from truearm.evidence.search import Evidence, Portfolio, Product, Stake
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 ENDLESS = Interval(-math.inf, math.inf)
+_FEW = 0.1  # of an arm's readings: that many may be zero or less where ratios are used
 
 
 class Margin(NamedTuple):
@@ -58,9 +59,14 @@ class Target(ABC):
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         """Return the evidence that an arm, made worse by a shift, is behind those that bet against it."""
 
-    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
-        """Return the same at one place, which the least of all places does not exceed."""
-        return self.evidence(judged, bets, trust).log_value  # for targets without an axis
+    def product(self, judged: Sample, bets: Portfolio, trust: Trust) -> Product | None:  # noqa: ARG002
+        """Return the evidence as a function of any place on the scale of `Evidence.at`; None without an axis."""
+        return None
+
+    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
+        """Return the evidence at one place, which the least of all places does not exceed."""
+        product = self.product(judged, bets, trust)
+        return self.evidence(judged, bets, trust).log_value if product is None else product.value(at)
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
@@ -72,9 +78,17 @@ class Target(ABC):
         del samples, trust, design
         return None
 
-    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
+    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
         """Return what the readings of a rival and of the judged arm say at a place, by the divergences there."""
-        return 0.0, 0.0  # arms in rounds are pulled alike
+        product, places = self.product(judged, Portfolio(stake), trust), np.array([at])
+        if product is None:
+            return 0.0, 0.0  # arms in rounds are pulled alike
+        counts, sizes = product.counts(places)[:, 0], product.sizes[:, 0]
+        own, rival = (
+            float(n) * divergence(float(c / n), float(np.ravel(level)[0]))
+            for c, n, level in zip(counts, sizes, product.levels(places), strict=True)
+        )
+        return rival, own
 
     @abstractmethod
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
@@ -158,9 +172,11 @@ class Target(ABC):
 
         return last_true(holds, most, query.shift.amount if query.shift else 0.0, accuracy=accuracy)
 
-    def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002
-        """Return True if the two arms are compared by a ratio, False if by a difference."""
-        return False
+    def is_ratio(self, one: Sample, other: Sample) -> bool:
+        """Return True if the two arms are compared by a ratio: hardly a reading is zero or less."""
+        rising = self.problem.sign > 0
+        low = (s.count(0.0, closed=True) if rising else s.size - s.count(0.0) for s in (one, other))
+        return all(int(n) <= _FEW * s.size for n, s in zip(low, (one, other), strict=True))
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
         """Return by how much one arm looks better than another, in the user's units."""
@@ -184,11 +200,3 @@ def target_of(problem: Problem) -> Target:
 
     kinds: dict[str, type[Target]] = {"quantile": Quantile, "share": Share, "wins": Wins, "mean": Scores}
     return kinds[problem.target](problem)
-
-
-def divergences(counts: np.ndarray, sizes: np.ndarray, levels: tuple[float, float]) -> tuple[float, float]:
-    """Return what counts of a rival and of the judged arm say at a place; rows have the judged arm first."""
-    own, rival = (
-        float(n) * divergence(float(c / n), level) for c, n, level in zip(counts, sizes, levels, strict=True)
-    )
-    return rival, own

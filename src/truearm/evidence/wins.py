@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # one stream instead of two cuts: more weight on large wins than the default prior has (benchmarks/rounds.py)
 PRIOR = Prior((6.0, 100.0), (0.5, 0.5))
 _LONGEST = 2.0**14  # times the present rounds: what takes longer is not worth a forecast
-_POSITIVE = 0.1  # share of readings that may be 0 or less where ratios are used
 
 
 def win_level(eps: float, adversary: Adversary) -> float:
@@ -215,10 +214,6 @@ class Wins(Target):
     def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:
         trust, relative = Trust.of(self.problem.contamination), query.shift is not None and query.shift.relative
         return self.lead_at_least(better, worse, trust, error, query.design, relative=relative)
-
-    def is_ratio(self, one: Sample, other: Sample) -> bool:
-        sign = self.problem.sign
-        return all(np.count_nonzero(sign * s.values <= 0) <= _POSITIVE * s.size for s in (one, other))
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
         """Return by how much one arm was ahead in the middle round."""
