@@ -18,10 +18,11 @@ from truearm.claims import show
 from truearm.claims.certificate import Alarm
 from truearm.claims.result import Result
 from truearm.evidence import Judge
-from truearm.evidence.intervals import most_eps, ranks_of, spread
+from truearm.evidence.intervals import ranks_of, spread
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, Serial, combine, log_evidence_of
+from truearm.evidence.shares import highest_level
 from truearm.evidence.units import Suspect
 from truearm.problem import (
     Adversary,
@@ -302,7 +303,7 @@ def audit(
     msg = "design must be 'sequential' for readings of a study, which stops in view of them, but got 'fixed'; "
     msg += "choose the pulls to check by a coin when they are issued, or check a file of fixed size"
     refuse(kind == "fixed" and of is not None and of.design != "fixed", msg)
-    eps = max(most_eps(n, b, share, kind) for n, b in zip(checks, wrong, strict=True))
+    eps = max(highest_level(b, n, share, kind) for n, b in zip(checks, wrong, strict=True))  # extensions E5
     return Audit(eps, delta, checks, wrong, k, kind, check_adversary(adversary))
 
 

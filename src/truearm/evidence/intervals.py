@@ -15,9 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import bounds
-from truearm.bounds import special
-from truearm.bounds.mixture import log_mixture
-from truearm.bounds.search import bracket
 from truearm.errors import InvalidArgument
 from truearm.evidence.levels import Trust
 from truearm.evidence.sample import Sample, as_readings
@@ -34,8 +31,6 @@ from truearm.problem import (
 )
 
 Floats = NDArray[np.float64]
-
-_ACCURACY = 1e-9  # of a bound for eps
 
 
 class Identification(NamedTuple):
@@ -367,18 +362,6 @@ def _middle(x: Floats) -> float:
     part = np.partition(x, (lower, upper))
     low, high = float(part[lower]), float(part[upper])
     return low if low in (high, -np.inf) else low / 2 + high / 2
-
-
-def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
-    """Return an upper bound for the chance of a bad reading, of which n were checked (extensions E5)."""
-    if bad == n:
-        return 1.0
-    if design == "fixed":
-        return float(special.betaincinv(bad + 1, n - bad, 1 - delta))
-    bar = -math.log(delta)
-    # 1 is never refuted by fewer than all; the bracket's outer end is on the safe side
-    possible = bracket(lambda e: float(log_mixture(bad, n, e)) < bar, bad / n, 1.0, accuracy=_ACCURACY)
-    return possible[1]
 
 
 def least_eps(x: ArrayLike, y: ArrayLike, *, delta: float = 0.001, adversary: str = "oblivious") -> float:

@@ -425,9 +425,8 @@ def few_values(samples: Sequence[Sample]) -> list[float] | None:
     for sample in samples:
         if not sample.is_exact:
             return None
-        values = sample.values[sample.values > -math.inf]
-        steps = np.flatnonzero(values[1:] > values[:-1]) if values.size else np.empty(0, dtype=np.intp)
-        if steps.size >= _HANDFUL:
-            return None
-        known.update(values[:1].tolist(), values[steps + 1].tolist())
+        values, place = sample.values, sample.censored
+        while place < values.size and len(known) <= _HANDFUL:
+            known.add(float(values[place]))
+            place = int(values.searchsorted(values[place], "right"))
     return sorted(known) if len(known) <= _HANDFUL else None
