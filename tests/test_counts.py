@@ -90,16 +90,6 @@ ways = st.sampled_from([(4, 1 << 21, 2), (64, 40, 4), (1 << 13, 1 << 21, 256), (
 @example({"A": np.repeat([5e-324, 1e-310, 2.0], 60), "B": np.repeat([0.0, 5e-324, 1e-323], 60)}, {}, (3, 0, 2))
 def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
     """Every field that decides is equal, whatever the buckets, the number of passes and what is fetched."""
-    check_decision(tapes, asked, sizes)
-
-
-@pytest.mark.slow
-@given(worlds(), options, ways)
-def test_counts_decide_as_the_readings_do_in_many_worlds(tapes, asked, sizes):
-    check_decision(tapes, asked, sizes)
-
-
-def check_decision(tapes, asked, sizes):
     frame = long(tapes)
     with pytest.MonkeyPatch.context() as patch:
         counted(patch, *sizes)

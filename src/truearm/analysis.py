@@ -351,9 +351,6 @@ def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, 
     claims, bar = [], judge.log_threshold
     may_reject = judge.screen(bar)
     for place, judged in enumerate(ranking[1:], 1):
-        if known[judge.leader, judged] >= bar:
-            claims.append(_claim(judge, judge.leader, judged, known[judge.leader, judged]))
-            continue
         for accuser in (i for i in ranking[:place] if may_reject(i, judged)):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:

@@ -131,6 +131,13 @@ def test_a_mark_between_thousands_stands_before_three_digits(tmp_path):
         tapes(tmp_path / "a.csv", "site", "ms", thousands=",")
 
 
+@pytest.mark.parametrize("ending", ["xlsx", "json", "jsonl"])
+def test_marks_are_those_of_text_and_not_of_numbers(tmp_path, ending):
+    """A number 1.234 in JSON lines was read as 1234 if thousands='.'."""
+    path = write(tmp_path / f"a.{ending}", {"site": ["A", "B"], "ms": [1.234, 5.0]})
+    assert tapes(path, "site", "ms", decimal=",", thousands=".") == {"A": [1.234], "B": [5.0]}
+
+
 def test_arms_are_text_as_written_without_blanks_around_them(tmp_path):
     (tmp_path / "a.csv").write_text("site , ms\n1.1 , 1\n1.10,2\n 1.1,3\nB b,4\nb B,5\n")
     found = ta.analyze(tmp_path / "a.csv", arm="site", value="ms")

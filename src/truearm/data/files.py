@@ -181,7 +181,7 @@ def _open(
         return _read_arrow(file, form)
     copy = folder / "copy" / file.name.removesuffix(".gz")  # errors name it
     if kind == "excel":
-        _write_rows(_read_sheet(file), copy)
+        _write_rows(_read_sheet(file, form), copy)
         return _relation([copy], "tsv", columns, form, has_query=has_query)
     if kind == "json":
         records = _read_json(file, columns)
@@ -313,6 +313,9 @@ class _Reader(NamedTuple):
             if name in (self.columns.arm, self.columns.group):  # DuckDB drops the trailing zero of 1.10
                 error = literal(_DECIMALS.format(name))
                 cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({error}) ELSE {cell} END"
+            elif self.form.decimal != ".":  # marks are of text, and a number has none
+                text = f"replace({cell}, '.', {literal(self.form.decimal)})"
+                cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN {text} ELSE {cell} END"
             cells.append(f"{cell} AS {quote(name)}")
         return f"SELECT {', '.join(cells)} FROM {lines}", names
 
@@ -390,7 +393,7 @@ def _read_json(file: Path, columns: Columns) -> Any:  # noqa: ANN401 - a dict of
     return data
 
 
-def _read_sheet(file: Path) -> list[list[Any]]:
+def _read_sheet(file: Path, form: Form) -> list[list[Any]]:
     """Return the rows of the first sheet of a workbook that are not empty."""
     try:
         import python_calamine as calamine
@@ -408,7 +411,8 @@ def _read_sheet(file: Path) -> list[list[Any]]:
         raise InvalidArgument(msg, "file") from None
 
     def plain(cell: Any) -> Any:  # noqa: ANN401 - whole numbers are floats in a workbook
-        return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+        whole = isinstance(cell, float) and cell.is_integer()
+        return int(cell) if whole else str(cell).replace(".", form.decimal) if isinstance(cell, float) else cell
 
     return [list(map(plain, row)) for row in rows if any(cell != "" for cell in row)]
 
