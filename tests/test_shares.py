@@ -198,14 +198,14 @@ def test_a_share_limit_is_what_the_definition_says():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"at_least": 1, "at_most": 2}, "two targets"),
-        ({"at_least": 1, "quantile": 0.9}, "two targets"),
+        ({"at_least": 1, "at_most": 2}, "cannot be combined with at_most"),
+        ({"at_least": 1, "quantile": 0.9}, "cannot be combined with at_least"),
         ({"at_least": 1, "goal": "min"}, "remove goal"),
         ({"at_least": math.inf}, "must be finite"),
         ({"at_most": "fast"}, "must be a number"),
         ({"at_most": 200, "tolerance": "2%"}, "in points"),
         ({"at_most": 200, "tolerance": 2.0}, "in points"),
-        ({"at_most": 200, "handicap": Handicap("A", Tolerance(1.0))}, "compares shares"),
+        ({"at_most": 200, "handicap": Handicap("A", Tolerance(1.0))}, "cannot be combined with at_most"),
     ],
 )
 def test_what_does_not_go_with_a_share_is_an_error_that_names_it(options, words):

@@ -134,7 +134,6 @@ class OpenBatch:
         self._rng = None if seed is None else np.random.default_rng(seed)
         self._queue: list[int] = []  # last first; made when first needed
         self._sides = 0  # arms in each round
-        self._next: list[int] = []  # arms of the next pulls, if a log has them
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "order": None}  # a function need not survive a copy
@@ -144,14 +143,19 @@ class OpenBatch:
 
     @property
     def round_left(self) -> list[int]:
-        """The arms of a round that has started that are left, last first."""
-        left = len(self._queue) % self._sides if self._rounds and self._sides else 0
-        return self._queue[len(self._queue) - left :]
+        """The arms that are left in a round that has started."""
+        due = self._due() if self._rounds else []
+        return due if len(due) < self._sides else []
+
+    def _due(self) -> list[int]:
+        """Return the arms of which most pulls are left: in rounds, those of this round."""
+        most = max(self.wanted)
+        return [arm for arm, number in enumerate(self.wanted) if number == most > 0]
 
     def open(self, wanted: Sequence[int], budget: int) -> None:
         """Start a batch, cut to a number of pulls in all; in rounds, to whole rounds."""
         total, asked = sum(wanted), [i for i, n in enumerate(wanted) if n]
-        self.wanted, self._queue = list(wanted), []
+        self.wanted, self._queue, self._sides = list(wanted), [], len(asked)
         if total > budget and self._rounds:
             self.wanted = [min(n, budget // len(asked)) for n in wanted]
         elif total > budget:
@@ -168,10 +172,6 @@ class OpenBatch:
         self.wanted[arm] += count
         self._queue = []
 
-    def follow(self, arms: Sequence[int]) -> None:
-        """Take the next pulls in this order, which a log has; in a batch that has them, that is any order."""
-        self._next = list(arms)[::-1]
-
     def take(self, n: int | None) -> list[int]:
         """Return the arms of up to n pulls, which leave the batch."""
         if n == 0:
@@ -179,33 +179,33 @@ class OpenBatch:
         if not self._queue:
             self._queue = self._arrange()[::-1]
         count = len(self._queue) if n is None else min(n, len(self._queue))
-        if self._next:
-            taken = [self._pop() for _ in range(count)]
-        else:
-            taken, self._queue = self._queue[: -count - 1 : -1], self._queue[:-count]
+        taken, self._queue = self._queue[: -count - 1 : -1], self._queue[:-count]
         for arm, number in Counter(taken).items():
             self.wanted[arm] -= number
         return taken
 
-    def _pop(self) -> int:
-        """Remove the next pull: the one that a log has, if it is in the round that has started, or the first."""
-        if self._next:
-            arm, size = self._next.pop(), len(self._queue)
-            left = (size - 1) % self._sides + 1 if self._rounds else size
-            for place in range(size - 1, size - left - 1, -1):
-                if self._queue[place] == arm:
-                    return self._queue.pop(place)
-        return self._queue.pop()
+    def take_next(self, arms: Sequence[int]) -> list[int]:
+        """Take the first of these pulls that the batch has, in the order of a log: a round before the next."""
+        self._queue, due = [], set[int]()
+        for place, arm in enumerate(arms):
+            due = due or {*(self._due() if self._rounds else arms)}
+            if arm not in due or not self.wanted[arm]:
+                return list(arms[:place])
+            self.wanted[arm] -= 1
+            if self._rounds:
+                due.discard(arm)
+        return list(arms)
 
     def _arrange(self) -> list[int]:
         """Return the pulls of the batch in order."""
-        sides = np.flatnonzero(self.wanted).tolist()
         arms = np.repeat(np.arange(len(self.wanted)), self.wanted)
-        self._sides = len(sides)
         if self.order is None and self._rng is None:
             phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self.wanted if w])
             return list(arms[np.argsort(phase, kind="stable")].tolist())
-        batches = [sides] * max(self.wanted) if self._rounds else [arms.tolist()]
+        batches = [arms.tolist()]
+        if self._rounds:
+            rounds = range(max(self.wanted), 0, -1)
+            batches = [[arm for arm, number in enumerate(self.wanted) if number >= left] for left in rounds]
         return [arm for some in batches for arm in (self.order or self._permute)(some)]
 
     def _permute(self, arms: Sequence[int]) -> list[int]:

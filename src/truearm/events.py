@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.problem import Pull, as_number
+from truearm.problem import Pull
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -204,11 +204,6 @@ class Log:
             raise ProtocolError(f"{here}, not of {pull.arm!r}; tell the study that asked for it", "ticket", ticket)
         return ticket
 
-    def as_reading(self, ticket: int, value: object) -> float:
-        """Return what a pull read as a float."""
-        name = f"value of ticket {ticket} ({self.name(ticket)!r})"
-        return as_number(name, value, "use nan for a reading that went wrong", boolean=True)
-
     def issue(self, arms: Sequence[int], *, counted: bool = False) -> None:
         """Hand out a pull of each of these arms, in this order."""
         first, count = len(self.arms), len(arms)
@@ -226,23 +221,15 @@ class Log:
         self._order.extend(range(len(KINDS) * first + counted, len(KINDS) * (first + count), len(KINDS)))
         self.out += count
 
-    def record(self, ticket: int, value: float, notes: Notes | None = None) -> None:
-        """Record the reading of a pull."""
-        self.values[ticket] = value
-        self._states[ticket] = _ARRIVED
-        self.arrivals.append(ticket)
-        self._order.append(len(KINDS) * ticket + _CODE[TOLD])
-        self.out -= 1
-        if notes is not None:
-            self.notes[ticket] = notes
-
-    def record_many(self, tickets: Sequence[int], values: Sequence[float]) -> None:
-        """Record readings of pulls that are out."""
+    def record(self, tickets: Sequence[int], values: Sequence[float], notes: Notes | None = None) -> None:
+        """Record the readings of pulls that are out, with notes if there is one."""
         places = np.array(tickets, dtype=np.int64)
         _view(self.values)[places], _view(self._states)[places] = values, _ARRIVED
         self.arrivals.extend(tickets)
         self._order.frombytes((len(KINDS) * places + _CODE[TOLD]).tobytes())
         self.out -= len(tickets)
+        if notes is not None:
+            self.notes[tickets[0]] = notes
 
     def are_out(self, tickets: Sequence[int], arms: Sequence[str]) -> bool:
         """Return True if these are different pulls of these arms without an answer yet."""

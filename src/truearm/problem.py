@@ -5,7 +5,7 @@ Inside the package bigger is better: `goal="min"` is a sign flip and q -> 1-q wh
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Complex, Real
@@ -112,12 +112,11 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
 
 def check_eps(eps: float, name: str = "eps") -> float:
     """Return eps as a float in [0, 1/2)."""
-    number = as_number(name, eps, "use the largest fraction of bad readings, such as 0.05")
-    reason = "it is a fraction of the readings"
-    if number >= 0.5:
-        reason = "from one half on, bad readings can move the observed median anywhere"
-    percent = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
-    require(0 <= number < 0.5, name, eps, "be in [0, 0.5)", reason + percent)
+    remedy = "use the largest fraction of bad readings, such as 0.05"
+    number = as_number(name, eps, remedy)
+    if 1 <= number < 50:
+        remedy = f"for {number:g} percent write {number / 100:g}"
+    require(0 <= number < 0.5, name, eps, "be in [0, 0.5)", remedy)
     return number
 
 
@@ -128,40 +127,36 @@ def check_adversary(adversary: str) -> Adversary:
     return Adversary(adversary)
 
 
-def _check_inside(name: str, value: float, end: float, remedy: str, reason: str) -> float:
+def _check_inside(name: str, value: float, end: float, remedy: str) -> float:
     """Return a float strictly between 0 and an end."""
     number = as_number(name, value, remedy)
-    require(0 < number < end, name, value, f"be in (0, {end:g})", reason)
+    must = "be positive and finite" if end == math.inf else f"be in (0, {end:g})"
+    require(0 < number < end, name, value, must, remedy)
     return number
 
 
 def check_delta(delta: float, name: str = "delta") -> float:
     """Return delta as a float in (0, 1)."""
-    what = "an error probability, such as 0.05"
-    return _check_inside(name, delta, 1, f"use {what}", f"it is {what}")
+    return _check_inside(name, delta, 1, "use an error probability, such as 0.05")
 
 
 def check_quantile(quantile: float, name: str = "quantile") -> float:
     """Return the quantile level as a float in (0, 1)."""
-    what = "0.5 is the median"
-    number = _check_inside(name, quantile, 1, what, f"{what}, 0.95 the 95th percentile")
-    limits = f"be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}"
+    number = _check_inside(name, quantile, 1, "0.5 is the median, 0.95 the 95th percentile")
     is_inside = LEAST_LEVEL <= number <= 1 - LEAST_LEVEL
+    limits = f"be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}"
     require(is_inside, name, quantile, limits, "no number of readings shows more")
     return number
 
 
 def check_reach(reach: float) -> float:
-    """Return the reach (the paper's t-bar) as a float in (0, 1/2)."""
-    what = "it is how far from the median, in quantile levels, the distribution function is known to rise"
-    return _check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25", what)
+    """Return the reach (the paper's t-bar), how far from the median the distribution function is known to rise."""
+    return _check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25")
 
 
 def check_positive(name: str, value: float) -> float:
     """Return a finite positive float."""
-    number = as_number(name, value, "use a positive number")
-    require(0 < number < math.inf, name, value, "be positive and finite")
-    return number
+    return _check_inside(name, value, math.inf, "use a number such as 1")
 
 
 def check_count(name: str, value: int, least: int = 1) -> int:
@@ -186,8 +181,7 @@ def check_between(between: tuple[float, float] | Interval | None, name: str = "b
     is_pair = isinstance(between, list | tuple) and len(between) == 2
     require(is_pair, name, between, "be two numbers", remedy)
     low, high = (as_number(name, end, remedy) for end in between)
-    msg = f"{name} must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
-    refuse(not low < high, msg, name, between)
+    require(low < high, name, (low, high), "be two increasing numbers", remedy)
     return Interval(low, high)
 
 
@@ -466,24 +460,25 @@ class Problem:
         need = "contamination='blind' needs rounds whose order truearm draws"
         msg = f"{need}; use rounds=True in a study, or a bound such as 0.05"
         refuse(self.is_blind and self.target != "wins", msg, "contamination", "blind")
-        if self.score_range is not None or self.items is not None:
+        msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
+        refuse(self.items is not None and self.score_range is None, msg, "items", self.items)
+        if self.score_range is not None:
             self._check_scores()
         if self.rounds:
-            self._check_rounds()
+            self._refuse_beside("rounds", "at_least", "at_most", "between", "regularity", "quantile")
         elif self.target == "share":
             self._check_share()
 
-    def _check_rounds(self) -> None:
-        others = {name: getattr(self, name) for name in ("at_least", "at_most", "between", "regularity")}
-        others["quantile"] = None if self.quantile == 0.5 else self.quantile
-        for name, value in others.items():
-            what = f"{name}={_shorten(value)} cannot be combined with rounds"
-            msg = f"{what}, which compare the arms side by side; remove {name} or rounds"
-            refuse(value is not None, msg, name, value)
+    def _refuse_beside(self, chosen: str, *others: str) -> None:
+        """Raise if a field has a value that another one leaves no meaning."""
+        for known in fields(self):
+            value = getattr(self, known.name)
+            msg = (
+                f"{known.name}={_shorten(value)} cannot be combined with {chosen}; remove {known.name} or {chosen}"
+            )
+            refuse(known.name in others and value != known.default, msg, known.name, value)
 
     def _check_scores(self) -> None:
-        msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
-        refuse(self.score_range is None, msg, "items", self.items)
         msg = "score_range compares arms on the same items; name the item of each score with round="
         refuse(not self.rounds, msg, "score_range", self.score_range)
         msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
@@ -492,22 +487,14 @@ class Problem:
         refuse(self.contamination is None, msg, "contamination")
 
     def _check_share(self) -> None:
-        name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
-        require(limit is not None and math.isfinite(limit), name, limit, "be finite")
-        share, amount, relative = f"{name}={_shorten(limit)}", self.tolerance.amount, self.tolerance.relative
-        both = f"and {share} are two targets; remove one of them"
-        is_both = self.at_least is not None and self.at_most is not None
-        refuse(is_both, f"at_least={_shorten(self.at_least)} {both}", "at_most", self.at_most)
-        refuse(self.quantile != 0.5, f"quantile={self.quantile:g} {both}", "quantile", self.quantile)
-        msg = f"goal={self.goal!r} cannot be combined with {share}: the largest share is best; remove goal"
-        refuse(self.goal != "max", msg, "goal", self.goal)
+        name, other = ("at_least", "at_most") if self.at_most is None else ("at_most", "at_least")
+        limit = getattr(self, name)
+        require(math.isfinite(limit), name, limit, "be finite")
+        self._refuse_beside(name, other, "quantile", "goal", "dependent_arms", "handicap")
+        amount, relative = self.tolerance.amount, self.tolerance.relative
         points = f"{100 * amount:g}%" if relative else f"{amount:g}"
         msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"
         refuse(relative or amount >= 1, msg, "tolerance", points)
-        msg = f"dependent_arms=True cannot be combined with {share}; compare in rounds, or remove it"
-        refuse(self.dependent_arms, msg, "dependent_arms", self.dependent_arms)
-        msg = f"handicap is an amount of the readings, but {share} compares shares; use tolerance"
-        refuse(self.handicap, msg, "handicap", self.handicap)
 
     @classmethod
     def of(cls, arms: Iterable[str], *, default_goal: str = "max", **options: Unpack[ProblemOptions]) -> "Problem":
@@ -523,9 +510,9 @@ class Problem:
         check_names(options)
         goal = options.get("goal")
         shares = [name for name in ("at_least", "at_most") if options.get(name) is not None]
-        if shares:
-            what = f"goal={goal!r} cannot be combined with {shares[0]}={_shorten(options.get(shares[0]))}"
-            refuse(goal is not None, f"{what}: the largest share is best; remove goal", "goal", goal)
+        if shares and goal is not None:
+            msg = f"goal={goal!r} cannot be combined with {shares[0]}: the largest share is best; remove goal"
+            raise InvalidArgument(msg, "goal", goal)
         if goal is None:
             options["goal"] = "min" if default_goal == "min" and not shares else "max"
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from truearm.events import (
     Event,
     Log,
     Noted,
+    Notes,
     Reading,
     Released,
     Row,
@@ -41,7 +42,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
-from truearm.problem import Problem, ProblemOptions, Pull, check_count, refuse
+from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, refuse
 
 MAX_BATCH_PULLS = 2**25  # put in order, at 32 bytes each; a log from elsewhere may ask for more
 
@@ -190,23 +191,25 @@ class Study:
         only when the study is done or the budget of pulls is spent. No ticket is handed out twice.
         """
         log, first, position = self.log, len(self.log), self.log.position
-        self._issue(n)
+        self._issue(math.inf if n is None else check_count("n", n), whole=n is None)
         if log.position > position:
             log.write_since(position)
         return [Pull(ticket, log.names[arm]) for ticket, arm in enumerate(log.arms[first:], first)]
 
-    def _issue(self, n: int | None) -> None:
-        """Hand out the open batch, or exactly n pulls."""
+    def _issue(self, n: float, *, whole: bool = False, order: Sequence[int] = ()) -> None:
+        """Hand out n pulls, in the order of a log if there is one, or the whole open batch."""
         log, batch, was_done, first = self.log, self._batch, self.done, len(self.log)
-        stop = math.inf if n is None else first + check_count("n", n)
-        while not self.done and len(log) < stop and (batch or (n is not None and self._refill())):
+        while not self.done and (left := n - len(log) + first) > 0 and (batch or (not whole and self._refill())):
             if len(batch) > MAX_BATCH_PULLS:
                 if len(log) > first:
                     break
                 msg = f"a batch of {len(batch):,} pulls is too large to hand out one by one; use ask_counts"
                 raise OutOfReach(msg, "max_pulls", self.max_pulls)
-            log.issue(batch.take(None if n is None else int(stop) - len(log)))
-            if n is None:
+            taken = (
+                batch.take_next(order[len(log) - first :]) if order else batch.take(None if whole else int(left))
+            )
+            log.issue(taken)
+            if whole or not taken:
                 break
         self._is_parallel = self._is_parallel or (self.problem.rounds and log.out > 1)
         if self.done != was_done:
@@ -232,43 +235,44 @@ class Study:
         """
         ticket, log = self.log.find(pull), self.log
         is_plain = type(value) is float  # the usual case, at the least cost
-        number = value if is_plain else log.as_reading(ticket, value)
+        what = f"value of ticket {ticket} ({log.name(ticket)!r})"
+        number = (
+            value if is_plain else as_number(what, value, "use nan for a reading that went wrong", boolean=True)
+        )
         if self.problem.score_range is not None:
             self.problem.check_score(number, log.name(ticket), log.draws[ticket])
         if log.has_arrived(ticket):
             known = log.values[ticket]
             if number != known and not (math.isnan(number) and math.isnan(known)):
-                what = f"ticket {ticket} of {log.name(ticket)!r}"
                 msg = f"{what} was told as {known!r} and now as {number!r}; the first value is kept"
                 raise ProtocolError(msg, "value", number)
             return
-        notes = value.notes if not is_plain and isinstance(value, Noted) else None
+        self._record([int(ticket)], [number], value.notes if not is_plain and isinstance(value, Noted) else None)
+
+    def _record(self, tickets: Sequence[int], values: Sequence[float], notes: Notes | None = None) -> None:
+        """Log readings, add them, and decide once no pull is out."""
+        log = self.log
         if log.append is not None:
-            log.write([Reading(int(ticket), log.name(ticket), number, notes)])
-        log.record(ticket, number, notes)
-        if log.out == 0 and not self._batch:
-            self._decide()
+            pairs = zip(tickets, values, strict=True)
+            log.write([Reading(ticket, log.name(ticket), value, notes) for ticket, value in pairs])
+        log.record(tickets, values, notes)
+        self._settle()
 
     def tell_arrays(self, readings: Mapping[str, ArrayLike]) -> None:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
-        log, checked = self.log, list[tuple[int, float]]()
+        log, told, numbers = self.log, list[int](), list[float]()
         for arm, values in readings.items():
             msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
             refuse(arm not in log.names, msg, "readings", arm)
-            numbers, tickets = as_readings(values, arm), log.waiting(log.names.index(arm))
-            if numbers.size > tickets.size:
-                msg = f"{numbers.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
+            new, tickets = as_readings(values, arm), log.waiting(log.names.index(arm))
+            if new.size > tickets.size:
+                msg = f"{new.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
                 raise ProtocolError(msg, "readings", arm)
-            pairs = list(zip(tickets.tolist(), numbers.tolist(), strict=False))
-            for ticket, number in pairs if self.problem.score_range else ():
-                self.problem.check_score(number, arm, log.draws[ticket])
-            checked += pairs
-        if log.append is not None:
-            log.write([Reading(ticket, log.name(ticket), number) for ticket, number in checked])
-        for ticket, number in checked:
-            log.record(ticket, number)
-        if log.out == 0 and not self._batch:
-            self._decide()
+            told += tickets[: new.size].tolist()
+            numbers += new.tolist()
+        for ticket, number in zip(told, numbers, strict=True) if self.problem.score_range else ():
+            self.problem.check_score(number, log.name(ticket), log.draws[ticket])
+        self._record(told, numbers)
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never started; its draw is handed out again under a new ticket.
@@ -284,8 +288,7 @@ class Study:
         log.release(ticket, again=not self.problem.rounds)
         if not self.problem.rounds and not self.done:
             self._batch.add(log.arms[ticket])
-        elif log.out == 0 and not self._batch:
-            self._decide()
+        self._settle()
 
     def draw(self, pull: Pull | int) -> int:
         """Return which draw of its arm a pull is, counted from 0 in order of issue."""
@@ -394,11 +397,10 @@ class Study:
         if log.append is not None or self.problem.score_range is not None or not log.are_out(tickets, arms):
             return False
         try:
-            log.record_many(tickets, [*map(float, values)])
+            numbers = [*map(float, values)]
         except (TypeError, ValueError):
             return False
-        if log.out == 0 and not self._batch:
-            self._decide()
+        self._record(tickets, numbers)
         return True
 
     def _repeat_ask(
@@ -407,11 +409,9 @@ class Study:
         """Hand out the pulls of one ask, or of several in a row, which are one."""
         log, first = self.log, len(self.log)
         if not counted:
-            if self._is_drawn:
-                places = {name: i for i, name in enumerate(log.names)}
-                self._batch.follow([places.get(arm, -1) for arm in arms])
-            self._issue(len(arms))
-            self._batch.follow([])
+            places = {name: i for i, name in enumerate(log.names)}
+            order = [places[arm] for arm in arms if arm in places] if self._is_drawn else ()
+            self._issue(len(arms), order=order)
         elif len(self._batch) == len(arms):  # else it does not match, and may be more than memory holds
             self.ask_counts()
         names = [log.names[arm] for arm in log.arms[first:]]
@@ -457,6 +457,11 @@ class Study:
         if not self.done and not self._batch:
             self._decision = before  # the budget has no room for a round of the arms that are left
         return bool(self._batch)
+
+    def _settle(self) -> None:
+        """Decide if no pull is out or left to hand out."""
+        if self.log.out == 0 and not self._batch:
+            self._decide()
 
     def _decide(self) -> None:
         """Give the policy what it can use, and do what it answers."""
