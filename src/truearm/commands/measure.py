@@ -79,7 +79,8 @@ class Conditions:
             check_positive("timeout", self.timeout)
         is_file = self.input == "null" or (Path(self.input).exists() and not Path(self.input).is_fifo())
         require(is_file, "input", self.input, "be 'null' or a file", "save what comes from a pipe first")
-        is_place = self.output in ("null", "pipe", "inherit") or Path(self.output).parent.is_dir()
+        file = Path(self.output)
+        is_place = self.output in ("null", "pipe", "inherit") or (file.parent.is_dir() and not file.is_fifo())
         require(is_place, "output", self.output, "be null, pipe, inherit or a file in an existing directory")
 
 
@@ -168,27 +169,19 @@ def _locate_program(word: str, command: str, path: str | None) -> str:
 
 
 def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
-    null: Any = subprocess.DEVNULL
-    stdin = null if rules.input == "null" else _open(stack, rules.input, os.O_RDONLY)
-    if rules.output == "inherit":
-        return {"stdin": stdin, "stdout": None, "stderr": None}
-    stdout = null
-    if metric in ("stdout", SUITE) or rules.output == "pipe":
-        stdout = subprocess.PIPE
-    elif rules.output != "null":
-        stdout = _open(stack, rules.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    return {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
+    def open_file(path: str, mode: str) -> Any:  # noqa: ANN401 - a stream for Popen
+        return subprocess.DEVNULL if path == "null" else stack.enter_context(open(path, mode))  # noqa: PTH123
 
-
-def _open(stack: ExitStack, path: str, flags: int) -> int:
     try:
-        descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)  # do not wait for the reader of a pipe
+        stdin = open_file(rules.input, "rb")
+        if rules.output == "inherit":
+            return {"stdin": stdin, "stdout": None, "stderr": None}
+        is_piped = metric in ("stdout", SUITE) or rules.output == "pipe"
+        stdout = subprocess.PIPE if is_piped else open_file(rules.output, "wb")
     except OSError as error:
-        msg = f"{path} cannot be opened for the commands: {error.strerror}; choose another file"
+        msg = f"{error.filename} cannot be opened for the commands: {error.strerror}; choose another file"
         raise InvalidArgument(msg) from error
-    stack.callback(os.close, descriptor)
-    os.set_blocking(descriptor, True)
-    return descriptor
+    return {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
 
 
 def _read_value(command: Command, metric: str, run: process.Run, rules: Conditions) -> float:
@@ -202,7 +195,8 @@ def _read_value(command: Command, metric: str, run: process.Run, rules: Conditio
     if rules.ignore_failure and not (failed and run.exit_code in _NOT_RUN):
         return math.nan
     if failed:
-        raise _failure(command, "command", run.exit_code, None if rules.output == "inherit" else run.stderr.text)
+        what, printed = f"command {printable(command.text)!r}", run.stderr.text
+        raise _failure(what, command, run.exit_code, None if rules.output == "inherit" else printed)
     msg = (
         f"command {printable(command.text)!r} must print one number on its last line, but printed "
         f"{printable(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
@@ -260,23 +254,19 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
 
 
 def _failure(
-    command: Command, stage: str, exit_code: int, stderr: str | None, *, timeout: float | None = None
+    what: str, command: Command, code: int, stderr: str | None, *, stage: str = "command"
 ) -> CommandFailed:
-    how = f"exit code {exit_code}"
-    if exit_code < 0:
-        how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
-    remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
-    if stage == "command" and exit_code in _NOT_RUN:
-        how, remedy = f"{how}: the shell {_NOT_RUN[exit_code]}", "fix it"
-    if timeout is not None:
-        how = f"a kill, because it took longer than the time-out of {timeout:g} seconds"
-        remedy = "give it more time, or run it before the race"
-    words = "(see above)" if stderr is None else printable(stderr.strip(), lines=True)
-    msg = f"{stage} {printable(command.text)!r} ended with {how}; {remedy}\n"
+    how = f"signal {-code} ({signal.strsignal(-code) or 'unknown'})" if code < 0 else f"exit code {code}"
+    remedy = "fix it"
+    if stage == "command" and code in _NOT_RUN:
+        how += f": the shell {_NOT_RUN[code]}"
+    elif stage == "command":
+        remedy = "fix it, or let failures count as missing"
+    printed = "(see above)" if stderr is None else printable(stderr.strip(), lines=True)
     return CommandFailed(
-        msg + (words or "(it printed nothing to standard error)"),
+        f"{what} ended with {how}; {remedy}\n{printed or '(it printed nothing to standard error)'}",
         command=command.text,
-        exit_code=exit_code,
+        exit_code=code,
         stderr_tail=stderr or "",
         stage=stage,
     )
@@ -293,18 +283,24 @@ def shell_cost(command: Command, metric: str = "wall") -> float | None:
     return None
 
 
-def run_hook(command: Command, stage: str, timeout: float | None = None) -> None:
-    """Run a setup, prepare, conclude or cleanup command to its end, not measured.
+def run_hook(command: Command, stage: str, timeout: float | None = None, *, of: str = "") -> None:
+    """Run a setup, prepare, conclude, cleanup or build command (`of` a revision) to its end, not measured.
 
     It may leave processes running, such as a server that the arms talk to.
     """
-    null = subprocess.DEVNULL
-    with tempfile.TemporaryFile() as errors:  # not a pipe: what stays running may go on writing to it
-        run = _start(command, {"stdin": null, "stdout": null, "stderr": errors}, timeout=timeout)
-        if run.timed_out or run.exit_code != 0:
-            errors.seek(max(0, errors.seek(0, os.SEEK_END) - process.TAIL_BYTES))
-            printed = errors.read().decode(errors="backslashreplace")
-            raise _failure(command, stage, run.exit_code, printed, timeout=timeout if run.timed_out else None)
+    what = f"{stage} {printable(command.text)!r}{of}"
+    with tempfile.TemporaryFile() as output:  # not a pipe: what stays running may go on writing to it
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        run = _start(command, streams, timeout=timeout)
+        if run.timed_out:
+            remedy = "give it more time, or run it before the race"
+            msg = f"{what} was killed after the time-out of {timeout:g} s; {remedy}"
+            raise CommandFailed(msg, command=command.text, exit_code=run.exit_code, stage=stage)
+        if run.exit_code != 0:
+            output.seek(max(0, output.seek(0, os.SEEK_END) - process.TAIL_BYTES))
+            raise _failure(
+                what, command, run.exit_code, output.read().decode(errors="backslashreplace"), stage=stage
+            )
 
 
 def runs_of(log: Log) -> dict[str, list[suite.Run]]:

@@ -27,7 +27,8 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from truearm.commands.command import bind
-from truearm.errors import CommandFailed, InvalidArgument, printable
+from truearm.commands.measure import run_hook
+from truearm.errors import InvalidArgument, printable
 
 WORKING_TREE = "working tree"
 SEED = "TRUEARM_SEED"
@@ -35,7 +36,6 @@ SEED = "TRUEARM_SEED"
 MAX_SEED = 2**31 - 1  # from 1 on: linkers take 0 and -1 for something else
 EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored: two of few layouts may be equal by chance
 MAX_AGE_S = 30 * 86_400
-_TAIL_CHARACTERS = 2000  # of a failed build's output: a screenful
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +149,7 @@ class _Repository:
         try:
             top = Path(_git(start, "rev-parse", "--show-toplevel"))
         except InvalidArgument as error:
-            if "not a git repository" not in str(error):
-                raise
-            msg = f"--rev needs a git repository, but {str(start)!r} is not in one; start truearm inside it"
-            raise InvalidArgument(msg) from None
+            raise InvalidArgument(f"--rev needs a git repository; start truearm inside it ({error})") from None
         common = Path(_git(start, "rev-parse", "--path-format=absolute", "--git-common-dir"))
         return cls(top, common, _git(start, "rev-parse", "--show-prefix"), cache)
 
@@ -232,25 +229,10 @@ def _make(revision: Revision, build: str | None, seed: int | None = None) -> Non
 
 
 def _build(revision: Revision, build: str, seed: int | None = None) -> None:
-    values, env = {"rev": revision.name, "dir": revision.folder}, dict(os.environ)
+    values, env = {"rev": revision.name, "dir": revision.folder}, dict[str, str]()
     if seed is not None:
         values["seed"] = env[SEED] = str(seed)
-    command = bind(build, values, cwd=revision.folder)
-    with tempfile.TemporaryFile() as output:  # not a pipe: a build may leave processes that go on writing
-        try:
-            code = subprocess.call(
-                command.argv, cwd=revision.folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        except OSError as error:
-            msg = f"--build {build!r} cannot be started: {error.strerror or error}"
-            raise CommandFailed(msg, command=build, exit_code=127, stage="build") from None
-        output.seek(0)
-        printed = output.read().decode(errors="backslashreplace")[-_TAIL_CHARACTERS:]
-    if code != 0:
-        text = printable(printed.strip(), lines=True)
-        said = f"it printed:\n{text}" if text else "it printed nothing"
-        msg = f"--build {command.text!r} of revision {revision.name!r} ended with exit code {code}; {said}"
-        raise CommandFailed(msg, command=build, exit_code=code, stderr_tail=printed, stage="build")
+    run_hook(bind(build, values, env=env, cwd=revision.folder), "--build", of=f" of revision {revision.name!r}")
 
 
 def _digest(top: Path) -> str:

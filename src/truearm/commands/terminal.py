@@ -126,16 +126,11 @@ def _notebook_bar(ipython: ModuleType) -> Iterator[Draw]:
 @contextmanager
 def _terminal_bar() -> Iterator[Draw]:
     from rich.console import Console
-    from rich.constrain import Constrain
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-
-    class Bar(Progress):
-        def get_renderable(self) -> Constrain:
-            return Constrain(super().get_renderable(), console.width - ECHO_COLUMNS)
-
+    console.width -= ECHO_COLUMNS
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -143,6 +138,6 @@ def _terminal_bar() -> Iterator[Draw]:
         TimeElapsedColumn(),
     )
     # no refresh thread: it would draw while a pull is being measured
-    with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda share, words: bar.update(task, completed=share, description=escape(words), refresh=True)
