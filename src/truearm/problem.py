@@ -181,7 +181,7 @@ def check_between(between: tuple[float, float] | Interval | None, name: str = "b
     is_pair = isinstance(between, list | tuple) and len(between) == 2
     require(is_pair, name, between, "be two numbers", remedy)
     low, high = (as_number(name, end, remedy) for end in between)
-    require(low < high, name, (low, high), "be two increasing numbers", remedy)
+    require(low < high, name, tuple(between), "be two increasing numbers", remedy)
     return Interval(low, high)
 
 
