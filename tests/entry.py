@@ -11,6 +11,7 @@ from typing import NamedTuple
 from click.testing import CliRunner
 
 from truearm.cli import main
+from truearm.events import Event
 
 TRUEARM = str(Path(sys.executable).with_name("truearm"))
 
@@ -75,3 +76,18 @@ def received(terminal):
             seen += piece
     os.close(terminal)
     return seen.decode()
+
+
+def issued(ticket, arm, draw, *, counted=False):
+    """Return the event of a pull that was handed out."""
+    return Event("counted" if counted else "issued", ticket, arm, draw)
+
+
+def told(ticket, arm, value, notes=None):
+    """Return the event of a reading."""
+    return Event("told", ticket, arm, None, value, notes)
+
+
+def released(ticket, arm):
+    """Return the event of a pull that never started."""
+    return Event("released", ticket, arm)

@@ -11,8 +11,9 @@ from hashlib import sha256
 
 import pytest
 
+from entry import issued, released, told
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import Issued, Noted, Reading, Released
+from truearm.events import Noted
 from truearm.run import find_best, resume_study
 from truearm.store import Store, StoreError, verify
 from truearm.study import Study
@@ -127,7 +128,7 @@ def test_a_dangling_link_leads_to_the_log_that_is_made(tmp_path):
     link.symlink_to("run.db")
     with Store(link) as store:
         store.create(Study(["A", "B"]).definition)
-        store.append([Issued(0, "A", 0)])
+        store.append([issued(0, "A", 0)])
         assert (tmp_path / "run.db-wal").exists()
     assert verify(tmp_path / "run.db").events == 1
 
@@ -138,14 +139,14 @@ def test_a_log_that_is_moved_away_takes_no_more_events(tmp_path, move):
         store.create(Study(["A", "B"]).definition)
         move(store.path)
         with pytest.raises(StoreError, match="gone; put the file back"):
-            store.append([Issued(0, "A", 0)])
+            store.append([issued(0, "A", 0)])
 
 
 def test_a_ticket_ends_once(tmp_path):
     with Store(tmp_path / "run.db") as store:
         store.create(Study(["A", "B"]).definition)
-        store.append([Issued(0, "A", 0), Released(0, "A"), Issued(1, "A", 0), Reading(1, "A", 2.0)])
-        for event in (Reading(0, "A", 1.0), Released(0, "A"), Released(1, "A"), Reading(1, "A", 2.0)):
+        store.append([issued(0, "A", 0), released(0, "A"), issued(1, "A", 0), told(1, "A", 2.0)])
+        for event in (told(0, "A", 1.0), released(0, "A"), released(1, "A"), told(1, "A", 2.0)):
             with pytest.raises(StoreError, match="issued once and told once"):
                 store.append([event])
         assert len(list(store.events())) == 4
@@ -275,7 +276,7 @@ def test_a_log_that_was_not_changed_is_verified_with_its_head(tmp_path):
     head = written(tmp_path / "run.db")
     found = verify(tmp_path / "run.db", head)
     assert (found.events, found.head, found.study.in_flight) == (40, head, 0)
-    assert {} in [event.notes for event in found.study.events() if isinstance(event, Reading)]
+    assert {} in [event.notes for event in found.study.events() if event.kind == "told"]
 
 
 def test_the_chain_is_what_the_docs_say(log):
@@ -310,7 +311,7 @@ def test_a_forger_who_computes_the_chain_anew_needs_a_head_that_nobody_noted(tmp
     forged = tmp_path / "forged.db"
     with Store(tmp_path / "run.db") as store, Store(forged) as copy:
         copy.create(store.definition)
-        copy.append([e._replace(value=99.0) if isinstance(e, Reading) else e for e in store.events()])
+        copy.append([e._replace(value=99.0) if e.kind == "told" else e for e in store.events()])
     assert verify(forged).events == 40  # a chain cannot know
     with pytest.raises(VerificationError, match="was never at"):
         verify(forged, head)
@@ -319,6 +320,6 @@ def test_a_forger_who_computes_the_chain_anew_needs_a_head_that_nobody_noted(tmp
 def test_a_chain_of_events_that_do_not_follow_is_not_verified(tmp_path):
     with Store(tmp_path / "run.db") as store:
         store.create(Study(["A", "B"]).definition)
-        store.append([Issued(0, "B", 0)])
+        store.append([issued(0, "B", 0)])
     with pytest.raises(VerificationError, match="does not match its definition"):
         verify(tmp_path / "run.db")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from truearm.errors import TruearmError
-from truearm.events import Noted, fill_row, to_row
+from truearm.events import Event, Noted, to_row
 from truearm.policies.control import AgainstControl
 from truearm.policies.lucb import Lucb
 from truearm.policies.toptwo import TopTwo
@@ -238,7 +238,7 @@ class Machine(RuleBasedStateMachine):
         self.study.log.write()
         new = self.log[self.followed :]
         self.followed = len(self.log)
-        self.follower.follow([fill_row(json.loads(json.dumps(to_row(event)))) for event in new])
+        self.follower.follow([Event(*json.loads(json.dumps(to_row(event)))) for event in new])
         assert seen(self.follower) == seen(self.study)
 
     @rule(chance=st.integers(0, 9))

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from entry import told
 from truearm.claims.result import Result
 from truearm.commands.command import Command
-from truearm.events import Reading
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.study import Study
 
@@ -32,9 +32,9 @@ def test_the_document_is_strict_json_and_comes_back_as_a_result(study):
 
 def test_hyperfine_finds_its_statistics():
     runs = [
-        Reading(0, "A", 0.5, DETAILS),
-        Reading(0, "A", 1.5, {**DETAILS, "wall": 1.5}),
-        Reading(0, "B", math.nan, {}),
+        told(0, "A", 0.5, DETAILS),
+        told(0, "A", 1.5, {**DETAILS, "wall": 1.5}),
+        told(0, "B", math.nan, {}),
     ]
     first, second = hyperfine_results(
         [Command("true", name="A", parameters={"n": "1"}), Command("b", name="B")], runs
@@ -52,7 +52,7 @@ def test_hyperfine_finds_its_statistics():
 def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least):
     """Three runs, some killed after 0.25 seconds: their own times say nothing of the command's."""
     killed = {**DETAILS, "wall": 0.25, "exit_code": -9, "timed_out": True}
-    runs = [Reading(0, "A", math.inf, killed)] * late + [Reading(0, "A", 0.5, DETAILS)] * (3 - late)
+    runs = [told(0, "A", math.inf, killed)] * late + [told(0, "A", 0.5, DETAILS)] * (3 - late)
     [found] = hyperfine_results([Command("true", name="A")], runs)
     assert (found["median"], found["min"]) == (median, least)
     assert (found["mean"], found["max"]) == ((None, None) if late else (0.5, 0.5))
@@ -63,7 +63,7 @@ def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least
 
 def test_no_cell_of_the_table_is_a_formula(study):
     commands = [Command("true", name=arm, parameters={"v": "+1+A1"}) for arm in study.problem.arms]
-    text = csv_text(study.result, hyperfine_results(commands, [Reading(0, "A", 1.0, DETAILS)]))
+    text = csv_text(study.result, hyperfine_results(commands, [told(0, "A", 1.0, DETAILS)]))
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["command"] for row in rows] == ["A", "B", "'=C"]
     assert {row["parameter_v"] for row in rows} == {"'+1+A1"}

@@ -20,7 +20,7 @@ from scipy.stats import binomtest
 from entry import received
 from truearm.claims.certificate import Status
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
-from truearm.events import Noted, Reading
+from truearm.events import Noted
 from truearm.run import find_best, log_to, resume_study, run
 from truearm.store import Store
 from truearm.study import Study
@@ -42,7 +42,7 @@ def test_pulls_run_on_any_executor(pool, tmp_path):
         result = find_best(sources, executor=executor, store=tmp_path / "r.db")
     assert result.best == "B"
     with Store(tmp_path / "r.db") as store:
-        assert {event.notes["host"] for event in store.events() if isinstance(event, Reading)} == {"here"}
+        assert {event.notes["host"] for event in store.events() if event.kind == "told"} == {"here"}
 
 
 def test_a_dask_cluster_gives_a_fresh_reading_per_pull():
@@ -230,7 +230,7 @@ def test_a_log_is_continued_where_it_broke_off(tmp_path):
         find_best({"A": dies, "B": partial(noisy, 2.0)}, store=path)
     result = find_best({"A": partial(noisy, 0.0), "B": partial(noisy, 2.0)}, store=path)
     with Store(path) as store:
-        told = [e.value for e in store.events() if isinstance(e, Reading)]
+        told = [e.value for e in store.events() if e.kind == "told"]
     assert result.best == "B"
     assert len(told) == result.total
     assert sum(math.isnan(value) for value in told) == 1

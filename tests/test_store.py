@@ -17,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from entry import issued, released, told
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.events import Issued, Reading, Released, Stopped
+from truearm.events import Event
 from truearm.store import RACE, VERSIONS, Store, StoreError
 
 DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none": None}}
@@ -26,7 +27,7 @@ DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none
 # Appends batches of changing size and prints, after each, the last position acknowledged and a check value.
 WRITER = """
 import sys
-from truearm.events import Reading
+from truearm.events import Event
 from truearm.store import Store
 print(0, flush=True)
 with Store(sys.argv[1]) as store:
@@ -34,7 +35,7 @@ with Store(sys.argv[1]) as store:
     at = store.append([])
     while True:
         size = 1 + at % 3
-        store.append([Reading(at + i, "A", (at + i) / 7) for i in range(1, size + 1)])
+        store.append([Event("told", at + i, "A", None, (at + i) / 7) for i in range(1, size + 1)])
         at += size
         print(at, flush=True)
 """
@@ -42,13 +43,13 @@ with Store(sys.argv[1]) as store:
 # One of several writers at once: its own tickets, nothing printed but errors.
 RIVAL = """
 import sys
-from truearm.events import Reading
+from truearm.events import Event
 from truearm.store import Store
 path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Store(path) as store:
     store.create({"arms": ["A"]})
     for i in range(count):
-        store.append([Reading(number * count + i, "A", i)])
+        store.append([Event("told", number * count + i, "A", None, i)])
 """
 
 
@@ -74,8 +75,8 @@ def start(code, *words):
 
 
 def test_a_study_comes_back_as_it_was_written(store):
-    noted = Reading(0, "A", 0.1, {"wall": 0.1, "é": [1, None]})
-    written = [Issued(0, "A", 0), noted, Issued(1, "B", 0, counted=True), Released(1, "B"), Stopped()]
+    noted = told(0, "A", 0.1, {"wall": 0.1, "é": [1, None]})
+    written = [issued(0, "A", 0), noted, issued(1, "B", 0, counted=True), released(1, "B"), Event("stopped")]
     assert store.append(written) == 5
     store.close()
     with Store(store.path) as again:
@@ -88,7 +89,7 @@ def test_a_study_comes_back_as_it_was_written(store):
 @given(values=st.lists(st.floats(), min_size=1, max_size=20))
 def test_every_float_comes_back_exactly(store, values):
     at = store.append([])
-    store.append([Reading(at + i, "A", value) for i, value in enumerate(values, start=1)])
+    store.append([told(at + i, "A", value) for i, value in enumerate(values, start=1)])
     found = [event.value for event in events(store)[at:]]
     for value, back in zip(values, found, strict=True):
         assert struct.pack(">d", value) == struct.pack(">d", back) or (math.isnan(value) and math.isnan(back))
@@ -96,42 +97,42 @@ def test_every_float_comes_back_exactly(store, values):
 
 def test_a_long_log_is_read_in_pieces_with_what_arrives_meanwhile(store):
     assert store.append([]) == 0
-    assert store.append([Reading(i, "A", i) for i in range(25_000)]) == 25_000
+    assert store.append([told(i, "A", i) for i in range(25_000)]) == 25_000
     reader = store.events()
     next(reader)
-    assert store.append([Reading(25_000, "A", 0.5)]) == 25_001
+    assert store.append([told(25_000, "A", 0.5)]) == 25_001
     assert [event.ticket for event in reader] == list(range(1, 25_001))
 
 
 def test_a_batch_is_written_whole_or_not_at_all(store):
-    store.append([Reading(1, "A", 1.0)])
+    store.append([told(1, "A", 1.0)])
     with pytest.raises(StoreError, match="issued once and told once"):
-        store.append([Issued(2, "A", 1), Reading(2, "A", 2.0), Reading(1, "A", 9.0)])
-    assert events(store) == [Reading(1, "A", 1.0)]
-    assert store.append([Reading(2, "A", 2.0)]) == 2
+        store.append([issued(2, "A", 1), told(2, "A", 2.0), told(1, "A", 9.0)])
+    assert events(store) == [told(1, "A", 1.0)]
+    assert store.append([told(2, "A", 2.0)]) == 2
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        Reading(1, "a\0b", 1.0),
-        Issued(1, "\0", 0),
-        Released(1, "a\udc80"),
-        Reading(1, "A", 1.0, {"k": ["a\0"]}),
-        Reading(1, "A", 1.0, {"a\0": 1}),
-        Reading(1, "A", 1.0, {"k": math.nan}),
-        Reading(1, "A", 1.0, {"k": {1, 2}}),
-        Reading(1, "A", 1.0).value,
+        told(1, "a\0b", 1.0),
+        issued(1, "\0", 0),
+        released(1, "a\udc80"),
+        told(1, "A", 1.0, {"k": ["a\0"]}),
+        told(1, "A", 1.0, {"a\0": 1}),
+        told(1, "A", 1.0, {"k": math.nan}),
+        told(1, "A", 1.0, {"k": {1, 2}}),
+        told(1, "A", 1.0).value,
     ],
 )
 def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
     with pytest.raises(InvalidArgument):
-        store.append([Issued(0, "A", 0), event])
+        store.append([issued(0, "A", 0), event])
     assert events(store) == []
 
 
 def test_a_single_event_instead_of_a_list_is_told_so(store):
-    for event in (Reading(1, "A", 1.0), Stopped()):
+    for event in (told(1, "A", 1.0), Event("stopped")):
         with pytest.raises(InvalidArgument, match="takes a list"):
             store.append(event)
 
@@ -152,7 +153,7 @@ def test_nothing_is_on_the_disk_before_create(tmp_path):
 
 
 def test_create_finds_the_same_study_and_refuses_another(store):
-    store.append([Stopped()])
+    store.append([Event("stopped")])
     store.create(json.loads(json.dumps(DEFINITION)))
     with pytest.raises(ProtocolError, match="another study"):
         store.create({"arms": ["C"]})
@@ -170,9 +171,9 @@ def test_an_empty_file_may_become_a_log(tmp_path):
 def test_a_store_sees_what_another_created(tmp_path):
     with Store(tmp_path / "run.db") as early, Store(tmp_path / "run.db") as other:
         other.create(DEFINITION)
-        other.append([Issued(0, "A", 0)])
+        other.append([issued(0, "A", 0)])
         assert early.definition == DEFINITION
-        assert events(early) == [Issued(0, "A", 0)]
+        assert events(early) == [issued(0, "A", 0)]
 
 
 def foreign_database(path):
@@ -224,10 +225,10 @@ def test_a_log_of_another_version_is_refused_in_words_and_left_alone(store, sche
 
 
 def test_a_writer_that_does_not_know_the_end_is_refused(store):
-    assert store.append([Issued(0, "A", 0)], after=0) == 1
+    assert store.append([issued(0, "A", 0)], after=0) == 1
     with Store(store.path) as other, pytest.raises(ProtocolError, match="another process has written"):
-        other.append([Issued(1, "A", 1)], after=0)
-    assert store.append([Issued(1, "A", 1)], after=1) == 2
+        other.append([issued(1, "A", 1)], after=0)
+    assert store.append([issued(1, "A", 1)], after=1) == 2
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
@@ -245,14 +246,14 @@ def test_the_log_is_written_ahead_and_synchronized_at_every_commit(store):
 
 @pytest.mark.parametrize("statement", ["UPDATE truearm_event SET value = '1'", "DELETE FROM truearm_event"])
 def test_the_log_only_grows(store, statement):
-    store.append([Reading(1, "A", 0.5)])
+    store.append([told(1, "A", 0.5)])
     with closing(sqlite3.connect(store.path)) as other, pytest.raises(sqlite3.IntegrityError, match="only grows"):
         other.execute(statement)
 
 
 def test_threads_may_share_a_store(store):
     with ThreadPoolExecutor(8) as pool:
-        positions = list(pool.map(lambda i: store.append([Reading(i, "A", i)]), range(200)))
+        positions = list(pool.map(lambda i: store.append([told(i, "A", i)]), range(200)))
     assert sorted(positions) == list(range(1, 201))
 
 
@@ -261,7 +262,7 @@ def test_a_writer_waits_for_another(store):
     other.execute("BEGIN IMMEDIATE")
     release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
     release.start()
-    assert store.append([Stopped()]) == 1
+    assert store.append([Event("stopped")]) == 1
     release.join()
     other.close()
 
@@ -270,7 +271,7 @@ def test_patience_ends(store):
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with Store(store.path, timeout=0.1) as hasty, pytest.raises(StoreError, match="locked"):
-        hasty.append([Stopped()])
+        hasty.append([Event("stopped")])
     other.close()
 
 
@@ -293,7 +294,7 @@ def test_looking_at_a_file_does_not_drop_the_locks_of_a_store_that_has_it_open(t
         with Store(path) as second:
             second.create({"arms": ["A"]})
         assert start(RIVAL, path, 1, 5).communicate(timeout=120)[1] == ""
-        first.append([Reading(0, "A", 1.0)])
+        first.append([told(0, "A", 1.0)])
         assert (tmp_path / "run.db-wal").exists()
     with Store(path) as store:
         assert sorted(event.ticket for event in events(store)) == [0, 5, 6, 7, 8, 9]
@@ -323,7 +324,7 @@ def test_kills_lose_nothing_acknowledged(tmp_path, times):
             readings = events(store)
             store.check_file_content()
         assert safe <= len(readings) <= safe + 3  # a batch of at most 3 may be on the disk unsaid
-        assert readings == [Reading(n, "A", n / 7) for n in range(1, len(readings) + 1)]
+        assert readings == [told(n, "A", n / 7) for n in range(1, len(readings) + 1)]
     assert safe > times - 3  # a busy machine writes little
 
 
@@ -335,16 +336,16 @@ def test_kills_during_creation_leave_a_file_that_can_be_used(tmp_path):
         with Store(tmp_path / f"{number}.db") as store:
             store.create({"arms": ["A"]})
             at = store.append([])
-            assert store.append([Stopped()]) == at + 1
+            assert store.append([Event("stopped")]) == at + 1
 
 
 def test_the_log_survives_a_torn_end(store, tmp_path):
-    store.append([Reading(1, "A", 1.0), Reading(2, "A", 2.0)])
+    store.append([told(1, "A", 1.0), told(2, "A", 2.0)])
     torn = tmp_path / "torn.db"
     shutil.copy(store.path, torn)
     ahead = store.path.with_name("run.db-wal").read_bytes()
     for extra in (b"", os.urandom(100), ahead[32:3000], os.urandom(9000)):
         torn.with_name("torn.db-wal").write_bytes(ahead + extra)
         with Store(torn) as found:
-            assert events(found) == [Reading(1, "A", 1.0), Reading(2, "A", 2.0)]
+            assert events(found) == [told(1, "A", 1.0), told(2, "A", 2.0)]
         shutil.copy(store.path, torn)

@@ -21,7 +21,7 @@ from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
-from truearm.events import Noted, Reading
+from truearm.events import Noted
 from truearm.policies.paired import Paired
 from truearm.problem import (
     Bounded,
@@ -204,7 +204,7 @@ def _count_failures(study: PureStudy) -> dict[str, dict[str, int]]:
     """Return why scores are missing, and how many of each arm; the log has it, so it outlives a crash."""
     found: dict[str, Counter[str]] = {}
     for event in study.events():
-        if isinstance(event, Reading) and math.isnan(event.value):
+        if event.value is not None and math.isnan(event.value):
             found.setdefault(event.arm, Counter())[(event.notes or {}).get(_FAILURE, _LOST)] += 1
     return {arm: dict(kinds) for arm, kinds in found.items()}
 

@@ -1,13 +1,13 @@
-"""The events of a study, in order: pulls issued, readings, releases, and the end.
+"""The events of a study, in order, from which `Study.replay` rebuilds it; nothing here decides.
 
-`Study.replay` rebuilds a study from its events. This module has the events, their plain form (rows for JSON and a
-table), and `Log`, the arrays in which a study keeps its pulls and readings. Nothing here decides.
+`Log` has the arrays in which a study keeps its pulls and readings, and can list their events.
 """
 
 import copy
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,49 +20,31 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Notes = Mapping[str, Any]
-Row = tuple[Any, ...]
-"""An event as plain values, those of `COLUMNS` up to its last one. A reading that is not finite is text."""
+Row = Sequence[Any]
+"""An event as plain values, up to its last one that is not None. A reading that is not finite is text."""
 
-COLUMNS = ("kind", "ticket", "arm", "draw", "value", "notes")
 ISSUED, COUNTED, TOLD, RELEASED, STOPPED = KINDS = ("issued", "counted", "told", "released", "stopped")
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _OUT, _ARRIVED, _RELEASED = range(3)  # states of a pull
 LOG_MISMATCH = "the log does not match its definition: it was edited, or written by another version of truearm"
 
 
-class Issued(NamedTuple):
-    """A pull was handed out; `draw` is its number among the pulls of its arm, from 0 (audit 1.m).
+class Event(NamedTuple):
+    """Something that happened to a study; its fields are the columns of a log.
 
-    `counted` if it was handed out as part of a number (`Study.ask_counts`), where the order is that of the arms.
+    A pull was handed out ("issued", or "counted" as part of a number, where the order is that of the arms), its
+    reading came in ("told"), it never started ("released"), or the study ended ("stopped", or an `ask` found that
+    the readings decide).
     """
 
-    ticket: int
-    arm: str
-    draw: int
-    counted: bool = False
-
-
-class Reading(NamedTuple):
-    """The reading of a pull, as measured, with notes: an exit code, a user time, a host."""
-
-    ticket: int
-    arm: str
-    value: float
+    kind: str
+    ticket: Any = None
+    arm: Any = None
+    draw: Any = None
+    """The number of a pull among those of its arm, from 0 (audit 1.m)."""
+    value: Any = None
     notes: Notes | None = None
-
-
-class Released(NamedTuple):
-    """A pull that was handed out never started; its draw is handed out again under a new ticket."""
-
-    ticket: int
-    arm: str
-
-
-class Stopped(NamedTuple):
-    """The study ended here: it was stopped, or an `ask` found that the readings decide."""
-
-
-Event = Issued | Reading | Released | Stopped
+    """What else is known about a reading: an exit code, a user time, a host."""
 
 
 class Noted(float):
@@ -81,43 +63,26 @@ class Noted(float):
 
 def to_row(event: Event) -> Row:
     """Return an event as plain values, ready for JSON and for a table."""
-    match event:
-        case Issued():
-            return COUNTED if event.counted else ISSUED, event.ticket, event.arm, event.draw
-        case Reading():
-            value = float(event.value)
-            row = (TOLD, event.ticket, event.arm, None, value if math.isfinite(value) else str(value))
-            return row if event.notes is None else (*row, event.notes)
-        case Released():
-            return RELEASED, event.ticket, event.arm
-        case Stopped():
-            return (STOPPED,)
-    raise InvalidArgument(f"a log takes Issued, Reading, Released and Stopped events, but got {event!r:.80}")
+    if not isinstance(event, Event):
+        raise InvalidArgument(f"a log takes events, but got {event!r:.80}")
+    value = None if event.value is None else float(event.value)
+    row = event if value is None else event._replace(value=value if math.isfinite(value) else str(value))
+    return row[: max(i for i, column in enumerate(row, 1) if column is not None)]
 
 
-_PADS = (None,) * len(COLUMNS)
-
-
-def fill_row(row: Sequence[Any]) -> Row:
-    """Return a row with a value for each of `COLUMNS`, None after its end."""
-    return (*row, *_PADS[len(row) :])
-
-
-def from_row(row: Sequence[Any]) -> Event:
+def from_row(row: Row) -> Event:
     """Return the event that `to_row` described."""
-    try:
-        kind, ticket, arm, draw, value, notes = fill_row(row)
+    with suppress(TypeError, ValueError, OverflowError):
+        kind, ticket, arm, draw, value, notes = Event(*row)
         if kind == STOPPED:
-            return Stopped()
+            return Event(kind)
         if _is_count(ticket) and isinstance(arm, str):
             if kind in (ISSUED, COUNTED) and _is_count(draw):
-                return Issued(ticket, arm, draw, kind == COUNTED)
-            if kind == TOLD and (notes is None or isinstance(notes, Mapping)):
-                return Reading(ticket, arm, float(value), notes)
+                return Event(kind, ticket, arm, draw)
+            if kind == TOLD and isinstance(notes, Mapping | None):
+                return Event(kind, ticket, arm, None, float(value), notes)
             if kind == RELEASED:
-                return Released(ticket, arm)
-    except (TypeError, ValueError, OverflowError):
-        pass
+                return Event(kind, ticket, arm)
     raise ProtocolError(f"the log has an invalid event: {row!r:.200}")
 
 
@@ -338,12 +303,10 @@ class Log:
         """Iterate over all that happened, in order, from an event on."""
         for code in self._order[first:]:
             ticket, place = divmod(code, len(KINDS))
-            kind, name = KINDS[place], self.name(ticket) if KINDS[place] != STOPPED else ""
-            if kind == TOLD:
-                yield Reading(ticket, name, self.values[ticket], self.notes.get(ticket))
-            elif kind == RELEASED:
-                yield Released(ticket, name)
-            elif kind == STOPPED:
-                yield Stopped()
+            kind = KINDS[place]
+            if kind == STOPPED:
+                yield Event(kind)
+            elif kind == TOLD:
+                yield Event(kind, ticket, self.name(ticket), None, self.values[ticket], self.notes.get(ticket))
             else:
-                yield Issued(ticket, name, self.draws[ticket], kind == COUNTED)
+                yield Event(kind, ticket, self.name(ticket), None if kind == RELEASED else self.draws[ticket])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.events import Event, fill_row, from_row, to_row
+from truearm.events import Event, from_row, to_row
 from truearm.problem import check_positive
 from truearm.study import Study
 
@@ -127,7 +127,7 @@ def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, whe
 
 def to_text(event: Event) -> list[Any]:
     """Return the columns of an event: kind, ticket, arm, draw, value and notes. SQLite has no NaN, so text."""
-    kind, ticket, arm, draw, value, notes = fill_row(to_row(event))
+    kind, ticket, arm, draw, value, notes = Event(*to_row(event))
     arm = None if arm is None else check_text("arm", arm)
     value = repr(value) if isinstance(value, float) else value
     return [kind, ticket, arm, draw, value, None if notes is None else to_json("notes", notes)]

@@ -27,16 +27,14 @@ from truearm.events import (
     COUNTED,
     ISSUED,
     LOG_MISMATCH,
+    RELEASED,
+    STOPPED,
     TOLD,
     Event,
     Log,
     Noted,
     Notes,
-    Reading,
-    Released,
     Row,
-    Stopped,
-    fill_row,
     from_row,
     to_row,
 )
@@ -254,7 +252,7 @@ class Study:
         log = self.log
         if log.append is not None:
             pairs = zip(tickets, values, strict=True)
-            log.write([Reading(ticket, log.name(ticket), value, notes) for ticket, value in pairs])
+            log.write([Event(TOLD, ticket, log.name(ticket), None, value, notes) for ticket, value in pairs])
         log.record(tickets, values, notes)
         self._settle()
 
@@ -284,7 +282,7 @@ class Study:
         if log.has_arrived(ticket):
             msg = f"ticket {ticket} of {log.name(ticket)!r} has a reading; release only pulls that never started"
             raise ProtocolError(msg, "ticket", ticket)
-        self.log.write([Released(ticket, log.name(ticket))])
+        self.log.write([Event(RELEASED, ticket, log.name(ticket))])
         log.release(ticket, again=not self.problem.rounds)
         if not self.problem.rounds and not self.done:
             self._batch.add(log.arms[ticket])
@@ -362,34 +360,35 @@ class Study:
             order=order,
         )
         study._is_drawn = definition.get("order") == "drawn"
-        study.follow(fill_row(to_row(event)) for event in events)
+        study.follow(Event(*to_row(event)) for event in events)
         return study
 
-    def follow(self, rows: Iterable[Row]) -> None:
+    def follow(self, events: Iterable[Row]) -> None:
         """Repeat what happened to this study elsewhere, such as in another process that shares its log.
 
-        Events come as rows of all `COLUMNS`; those of one kind in a row are repeated at once.
+        Events of one kind in a row are repeated at once. They may be plain tuples.
         """
-        for kind, group in groupby(rows, itemgetter(0)):
+        for kind, group in groupby(events, itemgetter(0)):
             run = [*group]
             _, tickets, arms, draws, values, notes = zip(*run, strict=True)
             is_plain = _types(tickets) == {int} and _types(arms) == {str} and _types(notes) == {NoneType}
             if is_plain and kind in (ISSUED, COUNTED) and _types(draws) == {int}:
                 self._repeat_ask(tickets, arms, draws, counted=kind == COUNTED)
             elif not (is_plain and kind == TOLD and self._repeat_tells(tickets, arms, values)):
-                for event in [from_row(row) for row in run]:
+                for event in [from_row(one) for one in run]:
                     self._repeat(event)
 
     def _repeat(self, event: Event) -> None:
-        if isinstance(event, Stopped):
+        if event.kind == STOPPED:
             self.stop()
             return
-        if self.log.name(self.log.find(event.ticket)) != event.arm:
+        ticket, value, notes = self.log.find(event.ticket), event.value, event.notes
+        if self.log.name(ticket) != event.arm:
             raise ProtocolError(LOG_MISMATCH)
-        if isinstance(event, Reading):
-            self.tell(event.ticket, event.value if event.notes is None else Noted(event.value, event.notes))
+        if value is None:
+            self.release(ticket)
         else:
-            self.release(event.ticket)
+            self.tell(ticket, value if notes is None else Noted(value, notes))
 
     def _repeat_tells(self, tickets: Sequence[int], arms: Sequence[str], values: Sequence[Any]) -> bool:
         """Record readings at once, if all their pulls are out: then no decision falls between them."""

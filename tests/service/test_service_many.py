@@ -17,7 +17,6 @@ from collections import Counter
 
 import pytest
 
-from truearm.events import Reading
 from truearm.service.client import Client
 from truearm.service.models import NewStudy
 from truearm.study import Study
@@ -194,7 +193,7 @@ def test_a_process_that_is_killed_at_many_points_loses_nothing(database, points)
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     tickets = [int(line) for line in done.stdout.split()]
     with hosting(database) as host, host.read("killed") as hosted:
-        told = [event for event in hosted.study.events() if isinstance(event, Reading)]
+        told = [event for event in hosted.study.events() if event.kind == "told"]
     values = {event.ticket: event.value for event in told}
     assert len(values) == len(told) >= len(tickets) == len(set(tickets)) >= 3 * points
     assert [values.get(ticket) for ticket in tickets] == [killing.value_of(ticket) for ticket in tickets]

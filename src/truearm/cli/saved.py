@@ -21,7 +21,7 @@ from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds
 from truearm.errors import InvalidArgument, TruearmError, first_line, printable
-from truearm.events import Reading
+from truearm.events import TOLD, Event
 from truearm.problem import refuse, require
 from truearm.run import log_to, resume_study
 from truearm.store import Store
@@ -123,9 +123,9 @@ class Race:
         return self.setting.mark(self.study.result)
 
     @property
-    def runs(self) -> list[Reading]:
+    def runs(self) -> list[Event]:
         """All readings, with notes of how they were measured."""
-        return [event for event in self.study.events() if isinstance(event, Reading)]
+        return [event for event in self.study.events() if event.kind == TOLD]
 
 
 def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None = None) -> Store:

@@ -20,7 +20,7 @@ import msgspec
 
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
-from truearm.events import ISSUED, Event, Noted, Stopped
+from truearm.events import ISSUED, STOPPED, Event, Noted
 from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps, refuse
 from truearm.run import Study
 from truearm.service import models
@@ -204,7 +204,7 @@ class Studies:
         """End a study with what is known so far."""
         with self._hold(name, passive=False) as hosted, self._change(hosted) as events:
             if not hosted.study.done:
-                events.append(Stopped())
+                events.append(Event(STOPPED))
                 hosted.study.stop()
         return models.Pulls(True, [])
 
