@@ -254,8 +254,9 @@ class Machine(RuleBasedStateMachine):
         assert {pull.ticket: pull.arm for pull in self.study.out} == {t: self.tickets[t] for t in self.out}
         assert self.study.pulls == len(self.tickets) - len(self.gone) <= self.study.max_pulls
         log = self.study.log
-        assert list(log.arrivals) == list(dict.fromkeys(log.arrivals))
-        assert all(alike(self.told[t], log.values[t]) for t in log.arrivals)
+        arrivals = [event.ticket for event in log.events() if event.kind == "told"]
+        assert len(arrivals) == len(set(arrivals)) == log.readings
+        assert all(alike(self.told[t], log.values[t]) for t in arrivals)
         if self.study.done:
             found = repr(self.study.result.to_dict(readings=True))
             assert self.result in (None, found)

@@ -36,7 +36,7 @@ class Decision:
         self.verdict: Verdict | None = None
         self.noticed: tuple[Alarm, ...] = ()
         self.overlapping = False  # whether a decision was made while pulls were out
-        self._looked = 0  # readings that an impatient policy has seen
+        self._looked = 0  # events that an impatient policy has seen
         self._fed = (0,) * k  # draws of each arm that a patient policy has seen
         self._serials = tuple(Serial(i) for i in range(k))
         self._checked = (0,) * k  # draws of each arm whose order was checked
@@ -46,7 +46,7 @@ class Decision:
         """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
         while True:
             if not self.policy.patient:
-                new, self._looked = log.arrivals_since(self._looked), len(log.arrivals)
+                new, self._looked = log.arrivals_since(self._looked), log.position
             else:
                 batch = self.policy.ask(self.state)
                 wanted = {} if isinstance(batch, Verdict) else batch
@@ -67,7 +67,7 @@ class Decision:
         if isinstance(answer, Verdict):
             self.end(log, answer)
             return {}
-        is_time = not self._is_alike and is_due(self._watched, len(log.arrivals))
+        is_time = not self._is_alike and is_due(self._watched, log.readings)
         if is_time and self._find_dependence(log, LATE_PULLS):
             self.end(log, Verdict(status=Status.EXHAUSTED, candidates=log.names))
             return {}
@@ -104,7 +104,7 @@ class Decision:
 
     def _find_dependence(self, log: Log, late: int = 0) -> tuple[Alarm, ...]:
         """Return the arms whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
-        self._watched = len(log.arrivals)
+        self._watched = log.readings
         seen = enumerate(self._checked)
         checked = tuple(max(first, log.prefix(i), len(log.tickets[i]) - late) for i, first in seen)
         new = [log.tape(i, *ends) for i, ends in enumerate(zip(self._checked, checked, strict=True))]

@@ -105,8 +105,6 @@ class Log:
     ----------
     arms, draws, values
         By ticket; NaN is the value of a pull without a reading.
-    arrivals
-        Tickets in order of their readings' arrival.
     tickets
         For each arm, by draw, the last ticket.
     out
@@ -118,7 +116,6 @@ class Log:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.arms, self.draws, self.values = array("i"), array("q"), array("d")
-        self.arrivals = array("q")
         self.tickets = [array("q") for _ in names]
         self.notes: dict[int, Notes] = {}
         self.released = 0
@@ -127,7 +124,6 @@ class Log:
         self._unwritten: list[Event] = []  # pulls of an ask whose append failed
         self._states = array("b")  # by ticket
         self._free: list[list[int]] = [[] for _ in names]  # draws to hand out again
-        self._prefix = [0] * len(names)  # per arm: all draws before this one have a reading
         self._order = array("q")  # of all events: len(KINDS) * ticket + the place of the kind in KINDS
 
     def __getstate__(self) -> dict[str, Any]:
@@ -190,7 +186,6 @@ class Log:
         """Record the readings of pulls that are out, with notes if there is one."""
         places = np.array(tickets, dtype=np.int64)
         _view(self.values)[places], _view(self._states)[places] = values, _ARRIVED
-        self.arrivals.extend(tickets)
         self._order.frombytes((len(KINDS) * places + _CODE[TOLD]).tobytes())
         self.out -= len(tickets)
         if notes is not None:
@@ -217,6 +212,11 @@ class Log:
         """Note that the study ended here."""
         self._order.append(_CODE[STOPPED])
 
+    @property
+    def readings(self) -> int:
+        """How many readings came in."""
+        return len(self.arms) - self.out - self.released
+
     def name(self, ticket: int) -> str:
         """Return the arm of a pull."""
         return self.names[self.arms[ticket]]
@@ -233,7 +233,7 @@ class Log:
         """Return the tickets that are out: in order of issue, or those of one arm in order of draw."""
         if arm is None:
             return np.flatnonzero(_view(self._states) == _OUT)
-        tickets = np.array(self.tickets[arm][self.prefix(arm) :])
+        tickets = np.array(self.tickets[arm])
         return tickets[_view(self._states)[tickets] == _OUT] if tickets.size else tickets
 
     def length(self, arm: int) -> int:
@@ -251,11 +251,8 @@ class Log:
 
     def prefix(self, arm: int) -> int:
         """Return how many draws of an arm have a reading, without a gap."""
-        first = self._prefix[arm]
-        _, arrived = self.tape(arm, first)
-        gaps = np.flatnonzero(~arrived)
-        self._prefix[arm] = first + (int(gaps[0]) if gaps.size else arrived.size)
-        return self._prefix[arm]
+        arrived = self.tape(arm)[1]
+        return arrived.size if arrived.all() else int(arrived.argmin())
 
     def tapes(self) -> dict[str, list[float | None]]:
         """Return for each arm the readings in order of draw, None for a pull without one."""
@@ -275,8 +272,9 @@ class Log:
         return {name: (int(p), int(t)) for name, p, t in zip(self.names, pulls, told, strict=True)}
 
     def arrivals_since(self, first: int) -> dict[str, tuple[Ints, Floats]]:
-        """Return by arm the draws and values of the readings from the `first` arrival on."""
-        tickets = np.array(self.arrivals[first:], dtype=np.int64)
+        """Return by arm the draws and values of the readings that came in from an event on."""
+        codes = np.array(self._order[first:], dtype=np.int64)
+        tickets = codes[codes % len(KINDS) == _CODE[TOLD]] // len(KINDS)
         arms, found = _view(self.arms)[tickets], {}
         for arm in np.unique(arms).tolist():
             own = tickets[arms == arm]

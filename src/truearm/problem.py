@@ -90,24 +90,19 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
     boolean
         Whether True and False are numbers: readings are, arguments are not.
     """
-    # numpy scalars are numbers too, without importing numpy here
-    if (
-        not isinstance(value, str | bytes)
-        and (isinstance(value, Real) or not isinstance(value, Complex))  # numpy would drop the imaginary part
-        and (boolean or not isinstance(value, bool))
-        and hasattr(value, "__float__")
-    ):
-        try:
-            number = float(value)
-            if not (math.isinf(number) and value != number):  # such as 10**400 in types other than int
-                return number
-            raise OverflowError
-        except (TypeError, ValueError):  # an array of several numbers, or a date
-            pass
-        except OverflowError:
-            raise InvalidArgument(f"{name} is beyond the largest number, 1.8e308; {remedy}", name, value) from None
-    require(False, name, value, "be a number", remedy)
-    raise AssertionError
+    # numpy scalars are numbers too, without importing numpy here; float() drops the imaginary part of complex ones
+    is_number = isinstance(value, Real) or (hasattr(value, "__float__") and not isinstance(value, Complex))
+    try:
+        if not is_number or (isinstance(value, bool) and not boolean):
+            raise TypeError
+        number = float(value)  # type: ignore[arg-type]
+        is_beyond = math.isinf(number) and value != number  # such as 10**400 in types other than int
+    except (TypeError, ValueError):  # an array of several numbers, or a date
+        raise InvalidArgument(f"{name} must be a number, but got {value!r:.80}; {remedy}", name, value) from None
+    except OverflowError:
+        is_beyond = True
+    refuse(is_beyond, f"{name} is beyond the largest number, 1.8e308; {remedy}", name, value)
+    return number
 
 
 def check_eps(eps: float, name: str = "eps") -> float:
