@@ -296,9 +296,10 @@ def ledger_page(account: Account, name: str) -> str:
         )
         for gate in gates
     ]
+    ticks = [t._replace(label=f"10^{t.label}") for t in svg.ticks(window) if "." not in t.label]
     sections = _render(
         "ledger.html",
-        picture={"rows": rows, "ticks": svg.power_ticks(window)},
+        picture={"rows": rows, "ticks": ticks},
         rows=tables.ledger_rows(account),
     )
     summary = "\n".join(words.ledger(account)[1:])  # the first line is the title

@@ -33,17 +33,10 @@ class Frame(NamedTuple):
     sentence: str
     rows: list[svg.Row]
 
-    def moving(self) -> dict[str, Any]:
-        """Return what the script of a page changes."""
-        return {"sentence": self.sentence, "rows": [[r.kind, r.where, r.state, r.line, r.core] for r in self.rows]}
-
 
 @dataclass(frozen=True)
 class Slider:
-    """A result with its readings, per arm in order of pull, and what to call them.
-
-    Of a result with a handicap it would say how the gate ends, not which arm is best.
-    """
+    """A result without a handicap, its readings per arm in order of pull, and what to call them."""
 
     result: Result
     tapes: Tapes
@@ -51,10 +44,7 @@ class Slider:
 
     @property
     def leader(self) -> str | None:
-        """The arm that evidence compares with the others.
-
-        None if the readings contradict an assumption, or if another estimator decided.
-        """
+        """The arm that evidence compares with the others; None if it is doubtful, or another estimator decided."""
         is_compared = self.result.status is not Status.DOUBTFUL and not self.result.certificate.estimated
         return self.result.leader if is_compared else None
 
@@ -136,15 +126,15 @@ class Slider:
         left = [arm for arm in result.problem.arms if arm not in out]
         is_decided = {*left} <= {leader, *ties, *may_tie}
         tie = f" {names(may_tie)} may tie with {'them' if ties else name_of(leader)}." if may_tie else ""
-        said = f"{plural(len(left), 'arm')} could be best: {names(left)}."
+        said = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
         if is_decided:
-            said = f"{names([leader, *ties])} {'tie for best' if ties else 'is the best arm'}.{tie}"
+            said = f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
         bad = f"each {self.voice.reading} has at most a {percent(eps)} chance of being bad ({adversary})"
         opening = f"If {bad if eps else f'no {self.voice.reading} is bad'}"
-        excluded = f"Excluded: {names(out)}." if out else "No arm is excluded."
+        excluded = f"Excluded: {names(out)}." if out else f"No {self.voice.arm} is excluded."
         kinds = dict.fromkeys(out, ("excluded", "excluded")) | dict.fromkeys(may_tie, ("", "may tie"))
         kinds |= dict.fromkeys(ties, ("", "tied"))
-        kinds[leader] = ("best", "the best arm") if is_decided else ("", "looks best")
+        kinds[leader] = ("best", f"the best {self.voice.arm}") if is_decided else ("", "looks best")
         by_arm = dict(zip(result.problem.arms, self.intervals(eps, adversary), strict=True))
         seen = {arm.name: arm.observed for arm in result.arms}
 
@@ -174,6 +164,11 @@ class Slider:
         problem = self.result.problem
         if self.leader is None:
             return {}
+
+        def moving(frame: Frame) -> dict[str, Any]:
+            rows = [(row.kind, row.where, row.state, row.line, row.core) for row in frame.rows]
+            return {"sentence": frame.sentence, "rows": rows}
+
         is_declared = problem.contamination is not None and not problem.is_blind
         at, said = self.eps.index(problem.declared.eps), f"declared {percent(problem.declared.eps)}"
         return {
@@ -181,7 +176,7 @@ class Slider:
             "what": self.what,
             "declared": {"at": at, "text": said} if is_declared else None,
             "breakdown": {a.value: self._breakdown_mark(a) for a in Adversary},
-            "frames": {a.value: [self.frame(eps, a).moving() for eps in self.eps] for a in Adversary},
+            "frames": {a.value: [moving(self.frame(eps, a)) for eps in self.eps] for a in Adversary},
         }
 
     def _breakdown_mark(self, adversary: Adversary) -> dict[str, Any]:

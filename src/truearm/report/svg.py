@@ -19,7 +19,6 @@ WIDTH = 1000
 MARGIN = 30  # on both sides of a strip, for readings off the chart
 _VIEW = 5 * 1.4826  # MADs around a median that readings are drawn in: five robust standard deviations
 _TICKS = 5  # of an axis, about
-_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Floats = NDArray[np.float64]
 
 
@@ -38,8 +37,7 @@ class Span(NamedTuple):
     high: float
 
 
-Piece = tuple[float, float]
-"""Where a rectangle of a board begins, and how wide it is."""
+Piece = tuple[float, float]  # where a rectangle of a board begins, and how wide it is
 
 
 class Row(NamedTuple):
@@ -125,19 +123,6 @@ def ticks(window: Interval, size: float = 1.0, sign: str = "") -> list[Tick]:
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [i * step for i in range(first, last + 1)] if last - first <= 2 * _TICKS else []
     return [Tick(at(x, window) / WIDTH, f"{number(x, step)}{sign}") for x in values if low <= x <= high]
-
-
-def power_ticks(window: Interval) -> list[Tick]:
-    """Return powers of ten inside a window of logarithms to base ten."""
-    low, high = window
-    step = max(1, math.ceil((high - low) / _TICKS))
-    powers = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
-    return [Tick(at(p, window) / WIDTH, power(p)) for p in powers]
-
-
-def power(p: int) -> str:
-    """Return a power of ten, small ones as a number."""
-    return number(10.0**p) if -3 <= p <= 3 else f"10{str(p).translate(_POWERS)}"
 
 
 def view_of(values: Floats) -> Interval:
