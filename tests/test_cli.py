@@ -44,7 +44,7 @@ WRONG = {
     # race
     "race": "such as truearm race 'gzip -kf data' 'zstd -kf data'",
     "race -r 0 true": "must be a whole number of at least 1, but got '0'",
-    "race --delta 95% true false": "delta is the chance to be wrong, at most 0.5, but got 0.95; to be 95% sure",
+    "race --delta 95% true false": "at most 0.5, but got 0.95; to be 95% sure",
     "race --cwd nowhere true": "nowhere'; make it first",
     "race true --save none/x.db": "the folder 'none' does not exist; make it first",
     "race true false --export-json no/such/folder/x": "does not exist; make it first",
@@ -84,7 +84,7 @@ WRONG = {
     'race --shell "\'" true false': "cannot be split into words",
     # plan
     "plan --plot none/x.png": "the folder 'none' does not exist; make it first",
-    "plan --delta 1e-300": "delta must be at least 1e-30",
+    "plan --delta 1e-300": "at least 1e-30 and at most 0.5, but got 1e-300",
     "plan --arms 100000": "must be a whole number from 2 to 1000, but got '100000'",
     "plan --arms five": "must be a whole number from 2 to 1000, but got 'five'",
     "plan --contamination none": "--contamination must be a number",

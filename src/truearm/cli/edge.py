@@ -7,8 +7,8 @@ import errno
 import io
 import os
 import re
+import shutil
 import sqlite3
-import stat
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -137,8 +138,12 @@ def _show_error(error: click.ClickException | None) -> None:
     text = io.StringIO()
     error.show(text)
     message = printable(text.getvalue().rstrip("\n"), lines=True)
+    message = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."
     with suppress(OSError, ValueError):
-        click.echo(message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ...", err=True)
+        if sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns
+            message = "\n".join(fill(line, width, break_on_hyphens=False) for line in message.split("\n"))
+        click.echo(message, err=True)
 
 
 def _flush_or_drop(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
@@ -186,6 +191,5 @@ def export(path: str | Path, make: Callable[[], object]) -> bool:
 
 def check_file(path: str | Path) -> None:
     """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - it follows links
-            raise InvalidArgument(f"{path} is not an ordinary file; choose another one")
+    if Path(path).exists() and not Path(path).is_file():
+        raise InvalidArgument(f"{path} is not an ordinary file; choose another one")

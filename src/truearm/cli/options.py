@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from truearm.data.cells import KINDS, Form
 from truearm.errors import InvalidArgument
-from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
+from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile, refuse
 
 _MIN_DELTA = 1e-30  # smaller shares of it underflow
 _MAX_DELTA = 0.5  # 95% was meant as confidence
@@ -71,26 +71,21 @@ def _contamination(text: str) -> Contamination | str | None:
     if word in ("none", "blind", "auto"):
         return None if word == "none" else word
     eps, colon, adversary = (part.strip() for part in word.partition(":"))
-    if eps in tuple(Adversary):
-        raise InvalidArgument(f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}")
+    msg = f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}"
+    refuse(eps in tuple(Adversary), msg)
     share = _fraction(eps)
-    if not eps.endswith("%") and 1 <= share < 50:
-        msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
-        raise InvalidArgument(msg)
+    msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
+    refuse(not eps.endswith("%") and 1 <= share < 50, msg)
     return Contamination(share, adversary) if colon else Contamination(share)  # type: ignore[arg-type]
 
 
 def _seconds(text: str) -> float:
     """Return a length of time in seconds: 90, 90s, 200ms, 2m or 1.5h."""
-    found = re.fullmatch(r"\s*([0-9.]+(?:e[-+]?[0-9]+)?)\s*(ms|s|m|h|)\s*", text)
-    try:
-        number = float(found[1]) if found else 0.0
-    except ValueError:
-        number = 0.0
-    if not found or not 0 < number < math.inf:
-        msg = f"a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got {text!r}"
-        raise InvalidArgument(msg)
-    return number * _SECONDS[found[2]]
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*(ms|s|m|h|)\s*", text, re.ASCII)
+    seconds = float(f"{found[1]}{found[2] or ''}") * _SECONDS[found[3]] if found else 0.0
+    msg = f"a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got {text!r}"
+    refuse(not 0 < seconds < math.inf, msg)
+    return seconds
 
 
 def _time_tolerance(text: str) -> Tolerance:
@@ -100,28 +95,26 @@ def _time_tolerance(text: str) -> Tolerance:
     if timed and re.search(r"\d\s*(ms|s|m|h)\s*$", text):
         return Tolerance(_seconds(text))
     found, much = Tolerance.of(text), text.strip()
-    if timed and not found.relative and found.amount >= 1:
-        raise InvalidArgument(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s")
+    msg = f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s"
+    refuse(timed and not found.relative and found.amount >= 1, msg)
     return found
 
 
 def _delta(text: str) -> float:
     share = _fraction(text)
-    if 0 < share < _MIN_DELTA:
-        msg = f"delta must be at least {_MIN_DELTA:g}, but got {share:g}; nothing is more certain than that"
-        raise InvalidArgument(msg)
-    if _MAX_DELTA < share < 1:
-        wrong = f"delta is the chance to be wrong, at most {_MAX_DELTA:g}, but got {share:g}"
-        raise InvalidArgument(f"{wrong}; to be 95% sure write --delta 5%")
+    is_confidence = _MAX_DELTA < share < 1
+    remedy = "to be 95% sure write --delta 5%" if is_confidence else "nothing is more certain than that"
+    msg = f"delta is the chance to be wrong, at least {_MIN_DELTA:g} and at most {_MAX_DELTA:g}, but got {share:g}"
+    refuse(is_confidence or 0 < share < _MIN_DELTA, f"{msg}; {remedy}")
     return check_delta(share)
 
 
 def exit_codes(text: str) -> tuple[int, ...]:
     """Return exit codes separated by commas."""
-    codes = text.split(",")
-    if not all(re.fullmatch("[0-9]{1,3}", code) and 1 <= int(code) <= 255 for code in codes):
-        raise InvalidArgument(f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}")
-    return tuple(map(int, codes))
+    codes = [int(code) if re.fullmatch("[0-9]{1,3}", code) else 0 for code in text.split(",")]
+    is_right = all(1 <= code <= 255 for code in codes)
+    refuse(not is_right, f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}")
+    return tuple(codes)
 
 
 _TYPES: dict[str, click.ParamType] = {  # type: ignore[type-arg]  # by metavar; others take any text

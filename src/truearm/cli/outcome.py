@@ -1,15 +1,14 @@
 """A race of one metric or of many that has ended, or the study of a log, in every form that is asked for."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
-from truearm.claims.gates import Gate, LedgerGate, judge_gate
-from truearm.claims.result import Result
-from truearm.claims.suite import SuiteResult, judge_suite
+from truearm.claims.gates import LedgerGate, judge_gate
+from truearm.claims.suite import judge_suite
 from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, answer_with, exit_code
 from truearm.cli.asked import DEFAULT_LIMIT_S, RaceOptions
 from truearm.cli.live import near_words
@@ -43,7 +42,7 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
     """Return all forms of a race that has ended; without `ending`, of a log, maybe from another machine."""
     end = ending or Ending()
     if race.suite is not None:
-        return _suite_answer(race, asked, late=end.late)
+        return _suite_answer(race, asked, end)
     result, setting = race.result, race.setting
     gate = judge_gate(result, setting.guard, budget=end.budget)
     reference = getattr(race.study.policy, "control", None) or setting.guard
@@ -57,6 +56,16 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
             asked.limit if end.late and asked.max_time is None and result.status is Status.EXHAUSTED else None
         )
         voice = words.voice_for(result, metric, unit)._replace(options=True, elapsed=elapsed)
+
+    exhausted = result.status is Status.EXHAUSTED
+    undecided = exhausted if gate is None else gate.verdict == "UNSURE"
+    notes: list[str] = []
+    if not asked.quiet:
+        is_full = max(result.pulls.values()) >= (asked.most or math.inf) or result.total >= race.study.max_pulls
+        is_stopped = undecided and exhausted and not (end.late or end.budget is not None or is_full)
+        near = undecided and gate is None and not result.ties and result.problem.rounds
+        own = _notes_on_result(race, end, voice, cost, near=near)
+        notes = _notes(race, asked, end, undecided=undecided, interrupted=is_stopped, own=own)
 
     def make_document() -> dict[str, Any]:
         more = {
@@ -76,9 +85,7 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         first=[] if end.decision is None else [words.ledger_gate(end.decision)],
         verbose=asked.verbose,
         times=times,
-        notes=[]
-        if asked.quiet
-        else [" ".join(filter(None, _notes(race, asked, end, gate=gate, voice=voice, cost=cost)))],
+        notes=notes,
         document=make_document,
     )
     code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
@@ -88,60 +95,53 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
 
 
 def _notes(
-    race: Race, asked: RaceOptions, end: Ending, *, gate: Gate | None, voice: words.Voice, cost: float | None
+    race: Race, asked: RaceOptions, end: Ending, *, undecided: bool, interrupted: bool, own: Iterable[str] = ()
+) -> list[str]:
+    """Return what else to know of a race, as a paragraph: `own` is about its result."""
+    found = ["Interrupted."] if interrupted else []
+    if undecided and end.late and asked.max_time is None:
+        found.append(f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes.")
+    found += own
+    all_runs = race.runs
+    for arm in race.setting.arms:
+        runs = [run for run in all_runs if run.arm == arm]
+        killed, behind = (
+            sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
+        )
+        late = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
+        found += words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
+    if asked.verbose and len(race.setting.arms) > 1 and race.study.seed is not None:
+        inside = " inside each round" if race.study.problem.rounds else ""
+        found.append(f"Order of runs{inside} shuffled with seed {race.study.seed}.")
+    if race.store is not None:
+        limits = "; this limit no longer applies unless you set it again"
+        limits = "; -M allows more builds" if race.setting.random_builds else limits
+        found.append(words.where_saved(race.store.path.name, limits * (not interrupted) if undecided else None))
+    return [" ".join(filter(None, found))]
+
+
+def _notes_on_result(
+    race: Race, end: Ending, voice: words.Voice, cost: float | None, *, near: bool
 ) -> Iterator[str]:
-    setting, result, study = race.setting, race.result, race.study
-    undecided = result.status is Status.EXHAUSTED if gate is None else gate.verdict == "UNSURE"
-    most = max(result.pulls.values())
-    ended = (
-        end.late or end.budget is not None or most >= (asked.most or math.inf) or result.total >= study.max_pulls
-    )
-    if undecided and not ended and result.status is Status.EXHAUSTED:
-        yield "Interrupted."
-    if undecided:
-        yield _about_limit(asked, late=end.late)
+    setting, result, standing = race.setting, race.result, race.study.standing
     if end.stopped is not None:
         yield words.cut_run(end.stopped, has_hooks=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
-    if undecided and gate is None and not result.ties and result.problem.rounds:
-        yield near_words(study.standing, most)
-        is_open = min(result.pulls.values()) and not study.standing.close
-        left = study.standing.pulls_left(result.pulls, 1) if is_open else math.inf
+    if near:
+        yield near_words(standing, max(result.pulls.values()))
+        is_open = min(result.pulls.values()) and not standing.close
+        left = standing.pulls_left(result.pulls, 1) if is_open else math.inf
         yield words.runs_left(left * setting.runs_per_reading)
     if (shell := setting.commands[0].shell) is not None:
         quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
         needless = quick and not any(_needs_shell(command.text) for command in setting.commands)
         yield words.shell_note(shell, cost, needless=needless)
-    yield from _losses(race, "worse than any run that ended")
-    if len(setting.arms) == 1:
-        yield _outliers(result, voice, warm=setting.warmup > 0)
-    yield from _about_log(race, asked, undecided=undecided, ended=ended)
-
-
-def _about_limit(asked: RaceOptions, *, late: bool) -> str:
-    is_ours = late and asked.max_time is None
-    return f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes." if is_ours else ""
-
-
-def _about_log(race: Race, asked: RaceOptions, *, undecided: bool, ended: bool = False) -> Iterator[str]:
-    """Say how the order was drawn, and where the readings are."""
-    if asked.verbose and len(race.setting.arms) > 1 and race.study.seed is not None:
-        inside = " inside each round" if race.study.problem.rounds else ""
-        yield f"Order of runs{inside} shuffled with seed {race.study.seed}."
-    if race.store is not None:
-        limits = "; this limit no longer applies unless you set it again" if ended else ""
-        limits = "; -M allows more builds" if ended and race.setting.random_builds else limits
-        yield words.where_saved(race.store.path.name, limits if undecided else None)
-
-
-def _outliers(result: Result, voice: words.Voice, *, warm: bool) -> str:
-    """Describe runs of one command alone that are far from its median."""
-    (arm,), tapes = result.arms, result.readings or {}
-    tape = [math.nan if x is None else x for x in tapes[arm.name]]
-    found = alarms.far_readings(tape) if result.problem.target == "quantile" else ()
-    if not found:
-        return ""
-    worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
-    return words.far_runs(len(found), len(tape), voice.measure(worst), is_first=found[0] == 0 and not warm)
+    if len(result.arms) == 1 and result.problem.target == "quantile":  # runs far from the median
+        (arm,), tapes = result.arms, result.readings or {}
+        tape = [math.nan if x is None else x for x in tapes[arm.name]]
+        if found := alarms.far_readings(tape):
+            worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
+            is_first = found[0] == 0 and not setting.warmup
+            yield words.far_runs(len(found), len(tape), voice.measure(worst), is_first=is_first)
 
 
 def _needs_shell(line: str) -> bool:
@@ -149,16 +149,6 @@ def _needs_shell(line: str) -> bool:
         return needs_shell(line)
     except InvalidArgument:  # it cannot be split into words
         return True
-
-
-def _losses(race: Race, late: str) -> Iterator[str]:
-    """Say how many runs of each command timed out (`late` is what that counts as), failed or left processes."""
-    for arm in race.setting.arms:
-        runs = [run for run in race.runs if run.arm == arm]
-        killed, behind = (
-            sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
-        )
-        yield from words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
 
 
 def _describe(race: Race) -> dict[str, Any]:
@@ -177,13 +167,16 @@ def _describe(race: Race) -> dict[str, Any]:
     return plain
 
 
-def _suite_answer(race: Race, asked: RaceOptions, *, late: bool) -> Answer:
+def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
     """Return all forms of a race of many metrics that has ended, and its exit code."""
     assert race.suite is not None
     suite, runs = race.suite, runs_of(race.study.log)
     result = race.setting.mark(judge_suite(suite, runs))
     lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
-    notes = [] if asked.quiet else [" ".join(filter(None, _suite_notes(race, result, asked, late=late)))]
+    undecided = result.status == "undecided"
+    is_open = result.rounds + result.uncounted < (asked.most or math.inf)
+    stopped = undecided and is_open and not end.late
+    notes = [] if asked.quiet else _notes(race, asked, end, undecided=undecided, interrupted=stopped)
     verdict = {"verdict": words.suite_verdict(result)} if suite.gate else {}
 
     def text(screen: Screen) -> str:
@@ -207,13 +200,3 @@ def _suite_answer(race: Race, asked: RaceOptions, *, late: bool) -> Answer:
     if result.status == "doubtful" or (asked.strict and result.is_incomplete):
         code = DOUBTFUL
     return Answer(text, code, forms, words.suite_headline(result))
-
-
-def _suite_notes(race: Race, result: SuiteResult, asked: RaceOptions, *, late: bool) -> Iterator[str]:
-    undecided = result.status == "undecided"
-    if undecided and not late and result.rounds + result.uncounted < (asked.most or math.inf):
-        yield "Interrupted."
-    if undecided:
-        yield _about_limit(asked, late=late)
-    yield from _losses(race, "all metrics of it are missing")
-    yield from _about_log(race, asked, undecided=undecided)

@@ -67,10 +67,8 @@ class Setting:
             refuse(is_double, f"two commands are called {command.name!r}; give them different names with -n")
         for stage, hooks in self.hooks.items():
             other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
-            lines = {(hook.cwd, hook.text) for hook in hooks.values()}
-            is_mixed = other is not None and len(lines) > len(
-                {cwd for cwd, _ in lines}
-            )  # the last would serve all
+            folders, lines = zip(*{(hook.cwd, hook.text) for hook in hooks.values()}, strict=True)
+            is_mixed = other is not None and len(lines) > len(set(folders))  # the last one would serve all
             refuse(is_mixed, f"--{stage} differs by command, but commands take turns; use {other}, for every run")
 
     @property
