@@ -128,7 +128,6 @@ def test_tiers(wide):
     plain = json.loads(truearm("analyze", wide, "--tiers", "--json").stdout)
     assert plain["tiers"]["tiers"][0] == ["C"]
     assert {p["arm"]: (p["best"], p["worst"]) for p in plain["tiers"]["places"]}["D"] == (4, 4)
-    assert plain["certificate"]["places"] == plain["tiers"]["places"]
 
 
 def test_the_page_shows_both(wide, tmp_path):

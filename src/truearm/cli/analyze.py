@@ -10,7 +10,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Analysis
 from truearm.cli.answer import answer_with, show
 from truearm.cli.edge import as_options
-from truearm.cli.options import FORM, QUESTION, declare, given
+from truearm.cli.options import FORM, QUESTION, declare, explicit_options
 from truearm.data.columns import looks_like_time
 from truearm.report.numbers import count, name_of
 from truearm.report.words import default_voice
@@ -57,7 +57,7 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
-    asked = {name: value for name, value in given(ctx).items() if name not in ("json", "export_html", "verbose")}
+    asked = explicit_options(ctx, besides=("json", "export_html", "verbose"))
     found = analyze(list(asked.pop("files")), **asked)
     voice = default_voice(found)._replace(options=True)
     advice = list(_advice(found, None if "goal" in asked else asked.get("value")))

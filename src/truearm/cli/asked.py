@@ -104,9 +104,8 @@ class RaceOptions(SimpleNamespace):
 
 def check(asked: RaceOptions, given: dict[str, str]) -> RaceOptions:
     """Refuse options that contradict each other before anything is run; `given` has the flags of those given."""
-    flags = (
-        {name: f"--{name.replace('_', '-')}" for name in vars(asked)} | {"commands": "a command after --"} | given
-    )
+    flags = {name: f"--{name.replace('_', '-')}" for name in vars(asked)}
+    flags |= {"commands": "a command after --"} | given
     for option, others in _NEEDS.items():
         known = [flags[other] for other in others.split()]
         missing = option in given and given.keys().isdisjoint(others.split())
@@ -148,9 +147,8 @@ def _check_question(asked: RaceOptions) -> None:
         option = "--fail-unless-best" if asked.fail_unless_best else "--control"
         msg = f"{option} and --fail-if-worse-than with a tolerance are two questions; race twice"
         refuse(asked.fail_unless_best or asked.control, msg)
-        refuse(
-            asked.share, "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance"
-        )
+        msg = "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance"
+        refuse(asked.share, msg)
     is_open = asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume
     refuse(is_open, "--metric stdout needs --goal max or --goal min: only you know which number is better")
     is_double = asked.metrics and asked.control and gate not in (None, asked.control)

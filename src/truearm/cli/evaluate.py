@@ -4,7 +4,8 @@ import csv
 import json as json_format
 import shlex
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,23 +93,14 @@ def _read_items(path: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scorer:
-    """A command that prints the score of an item."""
-
-    words: tuple[str, ...]
-    conditions: Conditions
-
-    def __call__(self, item: str) -> float:
-        command = Command(shlex.join(word.replace(ITEM, item) for word in self.words), shell="none")
-        if any(ITEM in word for word in self.words):
-            return self._run(command, self.conditions)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+def _score(words: tuple[str, ...], conditions: Conditions, item: str) -> float:
+    """Return the score of an item that a command prints."""
+    command = Command(shlex.join(word.replace(ITEM, item) for word in words), shell="none")
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        if not any(ITEM in word for word in words):
             file.write(item)
             file.flush()
-            return self._run(command, replace(self.conditions, input=file.name))
-
-    def _run(self, command: Command, conditions: Conditions) -> float:
+            command = replace(command, input=file.name)
         try:
             found = measure(command, "stdout", conditions)
         except CommandFailed as error:
@@ -117,13 +109,13 @@ class _Scorer:
             why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
             why = why if error.exit_code else "it printed no number on its last line"
             raise CommandFailed(why, command=error.command, exit_code=error.exit_code) from None
-        if found.run.timed_out:
-            raise TimeoutError(f"killed after {conditions.timeout:g} seconds")
-        return found.value
+    if found.run.timed_out:
+        raise TimeoutError(f"killed after {conditions.timeout:g} seconds")
+    return found.value
 
 
-def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]:
-    scorers: dict[str, _Scorer] = {}
+def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, Callable[[str], float]]:
+    scorers: dict[str, Callable[[str], float]] = {}
     for arm in arms:
         name, _, text = arm.partition("=")
         msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"
@@ -135,5 +127,5 @@ def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, _Scorer]
         filled = [word.replace(ITEM, "x") for word in parts if ITEM in word]
         is_code = ITEM in parts[0] or any(shlex.quote(word) != word for word in filled)
         refuse(is_code, f"{ITEM} in {text!r} would become code; make it a separate word, after the program")
-        scorers[name] = _Scorer(parts, Conditions(timeout=timeout))
+        scorers[name] = partial(_score, parts, Conditions(timeout=timeout))
     return scorers

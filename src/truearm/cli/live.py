@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,9 +30,10 @@ _BAR_COLUMNS = 12
 class Board:
     """Shows where a race stands, of at most `limit` seconds; of a suite, how far its comparisons are."""
 
-    def __init__(self, race: Race, *, unit: str | None, limit: float) -> None:
-        self._race, self._study = race, race.study
-        self.suite: Progress | None = None
+    def __init__(
+        self, race: Race, *, unit: str | None, limit: float, suite: Callable[[], Progress | None] = lambda: None
+    ) -> None:
+        self._race, self._study, self._suite = race, race.study, suite
         self._unit, self._limit = unit, limit
         self._started, self._pulls = time.monotonic(), race.study.pulls
         self._next = 0.0
@@ -90,9 +91,9 @@ class Board:
         from rich.text import Text
 
         problem, standing, readings = self._study.problem, self._study.standing, self._study.readings
-        if self.suite is not None:
+        if (suite := self._suite()) is not None:
             rounds = plural(min(map(len, readings.values())), "round")
-            settled = f"{count(self.suite.pairs_done)} of {count(self.suite.pairs)} comparisons settled"
+            settled = f"{count(suite.pairs_done)} of {count(suite.pairs)} comparisons settled"
             return Text(f"{rounds}: {settled}; Ctrl-C to stop", style="dim")
         plain = replace(problem, handicap=None)
         arms = [

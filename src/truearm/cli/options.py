@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -215,11 +215,10 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
     return add
 
 
-def given(ctx: click.Context) -> dict[str, Any]:
-    """Return the arguments of a verb that the user gave, by parameter."""
-    return {
-        name: x for name, x in ctx.params.items() if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
-    }
+def explicit_options(ctx: click.Context, besides: Collection[str] = ()) -> dict[str, Any]:
+    """Return the arguments of a verb that the user gave, by parameter, without those `besides`."""
+    typed = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    return {name: ctx.params[name] for name in typed if name not in besides}
 
 
 def _entries(table: str) -> list[str]:

@@ -173,10 +173,11 @@ def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
     suite, runs = race.suite, runs_of(race.study.log)
     result = race.setting.mark(judge_suite(suite, runs))
     lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
-    undecided = result.status == "undecided"
-    is_open = result.rounds + result.uncounted < (asked.most or math.inf)
-    stopped = undecided and is_open and not end.late
-    notes = [] if asked.quiet else _notes(race, asked, end, undecided=undecided, interrupted=stopped)
+    notes: list[str] = []
+    if not asked.quiet:
+        undecided = result.status == "undecided"
+        stopped = undecided and not end.late and result.rounds + result.uncounted < (asked.most or math.inf)
+        notes = _notes(race, asked, end, undecided=undecided, interrupted=stopped)
     verdict = {"verdict": words.suite_verdict(result)} if suite.gate else {}
 
     def text(screen: Screen) -> str:

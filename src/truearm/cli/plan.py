@@ -10,7 +10,7 @@ import click
 
 from truearm.cli.answer import GOOD, UNDECIDED, Answer, Screen, show
 from truearm.cli.edge import ERROR, export
-from truearm.cli.options import FORM, QUESTION, declare, given
+from truearm.cli.options import FORM, QUESTION, declare, explicit_options
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
 from truearm.data.tables import load
@@ -48,7 +48,7 @@ def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, 
 
     Ends with 3 if no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
-    asked = {name: value for name, value in given(ctx).items() if name not in ("pilot", "json", "plot")}
+    asked = explicit_options(ctx, besides=("pilot", "json", "plot"))
     file = {name: asked.pop(name) for name in ("arm", "value", "unit", *FORM) if name in asked}
     gaps = asked.pop("gap", ())
     ratio = next((amount for amount, is_percent in gaps if is_percent and "share" not in asked), 0.0)

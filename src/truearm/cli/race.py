@@ -8,7 +8,7 @@ import click
 from truearm.cli import racing
 from truearm.cli.answer import show
 from truearm.cli.asked import RaceOptions, check
-from truearm.cli.options import TIMES, declare, exit_codes, given
+from truearm.cli.options import TIMES, declare, exit_codes, explicit_options
 from truearm.commands.measure import SUITE
 from truearm.commands.process import check_posix
 from truearm.policies import START
@@ -145,7 +145,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     check_posix()
     flags = {parameter.name or "": "/".join(parameter.opts) for parameter in ctx.command.params}
     flags |= {"commands": "commands", "accepted": "-i"}
-    asked = check(RaceOptions(**chosen), {name: flags[name] for name in given(ctx)})
+    asked = check(RaceOptions(**chosen), {name: flags[name] for name in explicit_options(ctx)})
     with ExitStack() as stack:
         race = racing.resume(asked, stack) if asked.resume else racing.start(asked, stack)
         answer, failure = racing.run(race, asked)

@@ -148,13 +148,8 @@ def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> Iterator[Callab
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
     limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
-    with Board(race, unit=asked.time_unit, limit=limit) as board:
-
-        def draw() -> None:
-            board.suite = runner.progress
-            board.draw()
-
-        yield draw
+    with Board(race, unit=asked.time_unit, limit=limit, suite=lambda: runner.progress) as board:
+        yield board.draw
 
 
 @contextmanager
