@@ -149,13 +149,14 @@ def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
 
     A description of one arm; infinities are not counted, and nothing follows from it.
     """
-    known = [(place, x) for place, x in enumerate(readings) if math.isfinite(x)]
-    if not known:
+    values = np.asarray(readings, dtype=np.float64)
+    known = values[np.isfinite(values)]
+    if not known.size:
         return ()
-    values = np.array([x for _, x in known])
-    center = float(np.median(values))
-    reach = FAR * float(np.median(np.abs(values - center)))
-    return tuple(place for place, x in known if reach > 0 and abs(x - center) > reach)
+    center = np.median(known)
+    reach = FAR * np.median(np.abs(known - center))
+    is_far = np.isfinite(values) & (reach > 0) & (np.abs(values - center) > reach)
+    return tuple(np.flatnonzero(is_far).tolist())
 
 
 def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:

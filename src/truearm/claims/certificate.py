@@ -175,7 +175,9 @@ class Certificate(Verdict):
     @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
-        return None if self.rule is None else self._judge(()).log_threshold
+        if self.rule is None:
+            return None
+        return Judge.of(self.problem, (), design=self.design, ordered=self.rule == "pooled").log_threshold
 
     def verify(self, readings: Readings) -> Any:  # noqa: ANN401 - `verification.Verified`
         """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
@@ -189,14 +191,30 @@ class Certificate(Verdict):
         arms, entered = self.problem.arms, self.entries[: claim.entered]
         needed = {claim.arm, claim.leader, *(entry.arm for entry in entered)}
         dates = [len(readings.get(arm, ())) for arm in arms] if claim.counts is None else claim.counts
-        counts = dict(zip(arms, dates, strict=True))
-        empty = {arm: () for arm in arms if arm not in needed}
-        samples = samples_of(self.problem, {**readings, **empty}, {**counts, **dict.fromkeys(empty, 0)})
-        entries = entries_of(self.problem, entered, readings, counts)
-        return self._judge(samples, leader=arms.index(claim.leader), entries=entries)
+        counts = {arm: n if arm in needed else 0 for arm, n in zip(arms, dates, strict=True)}
+        samples = [sample_of(readings.get(arm, ()), n, self.problem, arm) for arm, n in counts.items()]
+        ordered, leader = self.rule == "pooled", arms.index(claim.leader)
+        return self.judge_samples(samples, readings, entered, leader=leader, ordered=ordered)
 
-    def _judge(self, samples: Sequence[Sample], **rest: Any) -> Judge:  # noqa: ANN401 - as in `Judge.of`
-        return Judge.of(self.problem, samples, design=self.design, ordered=self.rule == "pooled", **rest)
+    def judge_samples(
+        self,
+        samples: Sequence[Sample],
+        readings: Readings,
+        entered: Sequence[Entered],
+        *,
+        leader: int,
+        ordered: bool,
+    ) -> Judge:
+        """Return the judge of samples of these readings; entries of the pooled rule end where the samples do."""
+        problem, place = self.problem, self.problem.arms.index
+
+        def head(arm: str, n: int) -> Sample:
+            return sample_of(readings[arm], n, problem, arm)
+
+        ends = [min(e.until, samples[place(e.arm)].n) for e in entered]
+        starts = zip(entered, ends, strict=True)
+        entries = [Entry(place(e.arm), head(e.arm, e.since), head(e.arm, end)) for e, end in starts]
+        return Judge.of(problem, samples, leader=leader, entries=entries, design=self.design, ordered=ordered)
 
 
 def digest(problem: Problem, tapes: Readings) -> str:
@@ -239,21 +257,6 @@ def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> 
     return start_sample(problem, arm).extend(readings, pending=n - readings.size)
 
 
-def samples_of(problem: Problem, tapes: Readings, counts: Mapping[str, int] | None = None) -> list[Sample]:
-    """Return the first `counts` pulls of each arm, or all of them, as oriented samples."""
-    sizes = {arm: len(tapes.get(arm, ())) for arm in problem.arms} if counts is None else counts
-    return [sample_of(tapes.get(arm, ()), sizes[arm], problem, arm) for arm in problem.arms]
-
-
-def entries_of(
-    problem: Problem, entries: Iterable[Entered], tapes: Readings, counts: Mapping[str, int]
-) -> list[Entry]:
-    """Return the entries of the pooled rule as of the first `counts` pulls of each arm."""
-
-    def head(arm: str, n: int) -> Sample:
-        return sample_of(tapes[arm], n, problem, arm)
-
-    return [
-        Entry(problem.arms.index(e.arm), head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
-        for e in entries
-    ]
+def samples_of(problem: Problem, tapes: Readings) -> list[Sample]:
+    """Return all pulls of each arm as oriented samples."""
+    return [sample_of(tape := tapes.get(arm, ()), len(tape), problem, arm) for arm in problem.arms]

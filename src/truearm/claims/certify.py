@@ -8,7 +8,7 @@ MADs, and the quality curve of the best arm.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from truearm.claims.certificate import (
     Tapes,
     Verdict,
     digest,
-    entries_of,
     sample_of,
     samples_of,
 )
@@ -207,11 +206,9 @@ class Rejections:
 
 def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Rejections:
     """Return the judges that reject the leader's rivals, now and at the dates of their claims."""
-    problem, latest = certificate.problem, tuple(sample.n for sample in samples)
-    arms = problem.arms
-    entries = entries_of(problem, certificate.entries, tapes, dict(zip(arms, latest, strict=True)))
-    how: dict[str, Any] = {"entries": entries, "design": certificate.design, "ordered": bool(entries)}
-    now, earlier = Judge.of(problem, samples, leader=leader, **how), {}
+    arms, latest, entered = certificate.problem.arms, tuple(sample.n for sample in samples), certificate.entries
+    now = certificate.judge_samples(samples, tapes, entered, leader=leader, ordered=bool(entered))
+    earlier = {}
     for claim in certificate.claims if certificate.rule else ():  # not by bounds
         accuser = arms.index(claim.leader)
         if not claim.tolerant and (accuser != leader or claim.counts not in (None, latest)):

@@ -94,8 +94,8 @@ def is_hidden(result: Result) -> bool:
 # Ledgers
 
 ErrorRate = Literal["fdr", "any"]
-Verdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
-VERDICTS: tuple[Verdict, ...] = ("accepted", "not better", "undecided", "doubtful", "open")
+GateVerdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
+VERDICTS: tuple[GateVerdict, ...] = ("accepted", "not better", "undecided", "doubtful", "open")
 BASE = "base"  # what the function that a candidate is compared with is called
 
 
@@ -115,7 +115,7 @@ class LedgerGate:
     name: str
     level: float
     base: str = BASE
-    verdict: Verdict = "open"
+    verdict: GateVerdict = "open"
     log_evidence: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
     """What was asked, when, and of what; digests of commands and readings."""
@@ -134,7 +134,7 @@ class LedgerGate:
 
     def close(self, log_evidence: float, notes: Mapping[str, Any]) -> "LedgerGate":
         """Return the gate with its verdict on evidence for the candidate and for the base (extensions L)."""
-        verdict: Verdict = "not better" if notes["log_against"] >= self.log_bar else "undecided"
+        verdict: GateVerdict = "not better" if notes["log_against"] >= self.log_bar else "undecided"
         if notes["doubtful"]:
             verdict = "doubtful"
         elif log_evidence >= self.log_bar:
@@ -143,8 +143,8 @@ class LedgerGate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values without the measurements."""
-        plain = {name: getattr(self, name) for name in ("number", "name", "base", "level", "verdict", "accepted")}
-        return {**plain, "log_evidence": self.log_evidence, "details": dict(self.details)}
+        names = ("number", "name", "base", "level", "verdict", "accepted", "log_evidence", "details")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,6 +186,6 @@ class Account:
         number, level = len(self.gates) + 1, self.next_level
         return LedgerGate(number=number, name=name, level=level, base=base, details=details)
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: GateVerdict) -> int:
         """Return how many gates have a verdict."""
         return sum(gate.verdict == verdict for gate in self.gates)

@@ -16,8 +16,8 @@ from truearm.claims.gates import (
     VERDICTS,
     Account,
     Gate,
+    GateVerdict,
     LedgerGate,
-    Verdict,
     is_hidden,
     is_meaningless,
     judge_gate,
@@ -1177,7 +1177,7 @@ def breakdowns(result: Result, voice: Voice = PLAIN) -> str:
 
 # Ledgers
 
-_VERDICTS: Mapping[Verdict, str] = {
+_VERDICTS: Mapping[GateVerdict, str] = {
     "accepted": "Accepted: {0} is better than {1}",
     "not better": "Not accepted: {0} is certified not to be better than {1}",
     "undecided": "Not accepted: {0} was not shown to be better than {1}",
