@@ -319,7 +319,7 @@ def best_run(runs: Sequence[Run], goal: str) -> Run:
     """Return the best of the runs of a command in a round, missing if one is, and what the log notes about it."""
     values = [value for value, _ in runs]
     value, details = (min if goal == "min" else max)(runs, key=lambda run: run[0])
-    return _missing_if_one_is(values, value), {**details, "runs": _finite(values)}
+    return _note_runs(value, details, values)
 
 
 def median_run(runs: Sequence[Run]) -> Run:
@@ -331,15 +331,12 @@ def median_run(runs: Sequence[Run]) -> Run:
     if all(NOTE in note for note in notes):
         names = dict.fromkeys(name for note in notes for name in note[NOTE])
         details[NOTE] = {name: _median(note[NOTE].get(name) for note in notes) for name in names}
-    return _missing_if_one_is(values, statistics.median(values)), {**details, "runs": _finite(values)}
+    return _note_runs(statistics.median(values), details, values)
 
 
-def _missing_if_one_is(values: Sequence[float], reading: float) -> float:
-    return math.nan if any(map(math.isnan, values)) else reading
-
-
-def _finite(values: Sequence[float]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values]
+def _note_runs(reading: float, details: Mapping[str, Any], values: Sequence[float]) -> Run:
+    noted = {**details, "runs": [value if math.isfinite(value) else None for value in values]}
+    return math.nan if any(map(math.isnan, values)) else reading, noted
 
 
 def _median(values: Iterable[float | None]) -> float | None:
