@@ -50,12 +50,16 @@ class LogLines(logging.Formatter):
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # :: serves IPv4 too
-        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+        # not `create_server`: without the protocol, asyncio does not turn off Nagle's algorithm (40 ms per answer)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
     except (OSError, UnicodeError) as error:
         msg = f"cannot bind host {host!r} and port {port}: {error}; choose others with --host and --port"
         raise InvalidArgument(msg) from None
+    return listening
 
 
 async def _close_idle(server: uvicorn.Server, limits: Limits) -> None:
