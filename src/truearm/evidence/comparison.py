@@ -206,7 +206,7 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
         raise OutOfReach(msg)
 
 
-class Standing(NamedTuple):
+class ControlOutcome(NamedTuple):
     """All variants against the control, by the readings at hand."""
 
     log_evidence: Mapping[int, float]
@@ -217,15 +217,15 @@ class Standing(NamedTuple):
     """The variants that are not better than the control, or not by more than the tolerance."""
 
 
-def against_control(judge: Judge, control: int, method: Method = "holm") -> Standing:
+def against_control(judge: Judge, control: int, method: Method = "holm") -> ControlOutcome:
     """Return which arms beat the control, and which do not (extensions D1, D2)."""
     check_method(judge.problem, method, judge.design)
     variants = [i for i in range(len(judge.samples)) if i != control]
     if judge.is_hopeless:
-        return Standing(dict.fromkeys(variants, 0.0), (), ())
+        return ControlOutcome(dict.fromkeys(variants, 0.0), (), ())
     found = {i: judge.better(i, control).log_value for i in variants}
     better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())
-    return Standing(found, better, not_better(judge, control, [i for i in variants if i not in better]))
+    return ControlOutcome(found, better, not_better(judge, control, [i for i in variants if i not in better]))
 
 
 def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ...]:

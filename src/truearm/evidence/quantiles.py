@@ -39,10 +39,10 @@ _LARGEST = _FINITE / 4  # a margin beyond it is not searched for: sums would ove
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
 _RATIO_ACCURACY, _SPAN_ACCURACY = 1e-4, 1e-6  # of a margin: of a logarithm, and as a share of the readings' span
 _STRIDE = 64  # buckets that are ruled out together
-_MATTERS = 100.0  # nats: no threshold is higher, so above it bounds will do
+_ENOUGH_NATS = 100.0  # nats: no threshold is higher, so above it bounds will do
 _NEARLY = 1 - 1e-3  # of a tolerance found by counts: where it is asked what else would be certified
-_SOME, _PLACES = 64, 64  # readings of each arm that place common cuts, and how many cuts
-_HANDFUL = 10  # different readings: marks, not measurements
+_SAMPLED_READINGS, _MAX_CUTS = 64, 64  # readings of each arm that place common cuts, and how many cuts
+_MAX_MARKS = 10  # different readings: marks, not measurements
 
 
 class _Cuts(Product):
@@ -155,7 +155,7 @@ def least_evidence(
     low = bound(judged.at_best(), whole.sample.at_worst())
     if judged.buckets is None or judged.buckets.notes is None or (judged.is_exact and whole.sample.is_exact):
         return low
-    bar = _MATTERS if enough is None else enough
+    bar = _ENOUGH_NATS if enough is None else enough
     if low.log_value < bar:
         high = bound(judged.at_worst(), whole.sample.at_best())
         if high.log_value >= (0 if enough is None else enough):
@@ -272,8 +272,10 @@ class Quantile(Target):
         if any(s.buckets is not None for s in samples):
             return None
         levels, term, sizes = self._levels(trust), _term(design), np.array([[s.n] for s in samples])
-        some = np.sort(np.concatenate([np.empty(0), *(s.values[:: max(1, s.size // _SOME)] for s in samples)]))
-        cuts = np.unique(some[np.linspace(0, some.size - 1, _PLACES).astype(np.intp)]) if some.size else some
+        some = np.sort(
+            np.concatenate([np.empty(0), *(s.values[:: max(1, s.size // _SAMPLED_READINGS)] for s in samples)])
+        )
+        cuts = np.unique(some[np.linspace(0, some.size - 1, _MAX_CUTS).astype(np.intp)]) if some.size else some
         # a cut at the judged arm's next reading has as many of its readings above and no fewer of a rival's below
         own = np.array([s.above(cuts) for s in samples], dtype=np.float64)
         rival = np.array([s.below(cuts) for s in samples], dtype=np.float64)
@@ -426,7 +428,7 @@ def few_values(samples: Sequence[Sample]) -> list[float] | None:
         if not sample.is_exact:
             return None
         values, place = sample.values, sample.censored
-        while place < values.size and len(known) <= _HANDFUL:
+        while place < values.size and len(known) <= _MAX_MARKS:
             known.add(float(values[place]))
             place = int(values.searchsorted(values[place], "right"))
-    return sorted(known) if len(known) <= _HANDFUL else None
+    return sorted(known) if len(known) <= _MAX_MARKS else None

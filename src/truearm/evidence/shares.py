@@ -39,7 +39,7 @@ from truearm.problem import Adversary, Contamination, Design, Interval, Problem,
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
 ACCURACY = 1e-4  # of the evidence, that the search for the infimum may lose
 ROUGH = 1e-2  # the same where evidence only guides what is pulled next
-_MOST = 1 - 1e-6  # level at which a leg is bet: at 1 both of its ends would be infinite
+_MAX_LEG_LEVEL = 1 - 1e-6  # level at which a leg is bet: at 1 both of its ends would be infinite
 _HALF = 0.5  # between a failure, 0, and a success, 1
 _INSIDE = 1e-12  # distance from 0 and 1, where a divergence may be infinite
 
@@ -101,7 +101,7 @@ class _Thetas(Product):
         high, low = self.trust.mass(places), self.trust.mass(1 - places + self.shift)
         rows = np.repeat(low[None], len(self.hits) - 1, axis=0)
         legs = slice(1 if self.weights.has_stake else 0, None)
-        rows[legs] = np.minimum(rows[legs], _MOST)  # a level may be lowered
+        rows[legs] = np.minimum(rows[legs], _MAX_LEG_LEVEL)  # a level may be lowered
         return high[None], rows
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # one stream instead of two cuts: more weight on large wins than the default prior has (benchmarks/rounds.py)
 PRIOR = Prior((6.0, 100.0), (0.5, 0.5))
-_LONGEST = 2.0**14  # times the present rounds: what takes longer is not worth a forecast
+_MAX_MULTIPLE = 2.0**14  # times the present rounds: what takes longer is not worth a forecast
 
 
 def win_level(eps: float, adversary: Adversary) -> float:
@@ -270,7 +270,7 @@ def forecast(judge: "Judge", judged: int) -> Forecast:
 
     if not found.rounds or judge.is_hopeless:
         return Forecast(math.inf, close=False)
-    decided, futile = judge.forecast(judged, _LONGEST), first_multiple(is_futile, _LONGEST)
+    decided, futile = judge.forecast(judged, _MAX_MULTIPLE), first_multiple(is_futile, _MAX_MULTIPLE)
     return Forecast(min(decided, futile), close=futile < decided)
 
 

@@ -202,9 +202,8 @@ class Standing(NamedTuple):
         """Return how much of the evidence that rejects an arm there is, from 0 to 1."""
         if arm not in self.alive:
             return 1.0
-        return (
-            min(1.0, max(0.0, self.against.get(arm, 0.0) / self.log_threshold)) if self.log_threshold > 0 else 0.0
-        )
+        share = self.against.get(arm, 0.0) / self.log_threshold if self.log_threshold > 0 else 0.0
+        return min(1.0, max(0.0, share))
 
     def pulls_left(self, pulls: Mapping[str, int], first: int) -> float:
         """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.

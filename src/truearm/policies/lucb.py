@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import ClassVar
 
 from truearm import bounds
-from truearm.bounds.contamination import Count
 from truearm.bounds.mixture import Prior
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Claim, Status, Verdict
@@ -27,23 +26,15 @@ from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check
 from truearm.problem import Interval, Problem, as_number, check_count
 
 
-def concentration(alpha: float, t_opt: int) -> float:
-    """Return the concentration of the beta prior whose bound is tightest near `t_opt` readings."""
-    if not 0 < alpha < 0.5:
-        msg = f"alpha must be in (0, 0.5), but got {alpha!r}; it is the error probability of one limit"
-        raise InvalidArgument(msg, "alpha", alpha)
-    log = 2 * math.log(1 / (2 * alpha))
-    return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
-
-
-def limit_rank(n: Count, p0: float, alpha: float, *, t_opt: int = 1000) -> Count:
-    """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none."""
-    return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
-
-
 @lru_cache(maxsize=8192)
-def _rank(n: int, p0: float, alpha: float, t_opt: int) -> int:
-    return int(limit_rank(n, p0, alpha, t_opt=t_opt))
+def limit_rank(n: int, p0: float, alpha: float, t_opt: int = 1000) -> int:
+    """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none.
+
+    It errs with probability alpha, below 1/2, and is tightest near `t_opt` readings.
+    """
+    log = 2 * math.log(1 / (2 * alpha))
+    concentration = max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
+    return int(bounds.sequential_rank(n, p0, alpha, Prior((concentration,), (1.0,))))
 
 
 UNKNOWN = Interval(-math.inf, math.inf)
@@ -164,7 +155,7 @@ class Lucb(Eager):
         return Interval(sample.at(ranks[0]), sample.at(ranks[1]))
 
     def _rank(self, state: LucbState, n: int, p0: float) -> int:
-        return _rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)
+        return limit_rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)
 
     def _first(self, state: LucbState) -> int:
         """Return the first batch per arm: before an arm has an upper limit nothing can end."""
