@@ -86,12 +86,10 @@ class Work(NamedTuple):
     """Leader, how often an arm was followed, how much of `past` is used."""
     due: Floats
     """From how many pulls on to ask whether more of them could help, and to follow another arm."""
-    sides: Floats
-    """What was found at the cut that is looked at; places as named below."""
     stack: Ints
     """Stretches of ranks still to search: their ends."""
     bounds: Floats
-    """What each stretch holds: own evidence and starts at its low end, whole samples and ends at its high one."""
+    """[stretch, end]: the parts of the evidence at the ends of each stretch."""
 
 
 (
@@ -122,7 +120,6 @@ INTS = 10
 REALS = 10
 LEADER, FOLLOWED, USED = range(3)
 NEXT_FUTILITY, NEXT_SWITCH = range(2)
-WHOLE, ENDS, STARTS, OWN = range(4)
 ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
 
 
@@ -297,8 +294,8 @@ def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
     if not rules.pooled:
         return own + bet
     if work.reals[PAST_COUNT, judged] != work.run[FOLLOWED] or work.reals[PAST_CUT, judged] != x:
-        legs(work, tables, judged, x, False)
-        work.reals[PAST, judged] = work.sides[ENDS] - work.sides[STARTS]
+        starts, ends = legs(work, tables, judged, x, False)
+        work.reals[PAST, judged] = ends - starts
         work.reals[PAST_COUNT, judged], work.reals[PAST_CUT, judged] = work.run[FOLLOWED], x
     return own + mix(rules, work.reals[PAST, judged] + last_end(work, tables, judged, x, False, bet), bet)
 
@@ -347,8 +344,8 @@ def count_below(values: Floats, x: float, closed: bool) -> int:
 
 
 @jit
-def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> None:
-    """Write what the ends and the starts of all legs but the last end say against an arm at a cut."""
+def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> tuple[float, float]:
+    """Return what the starts and the ends of all legs, but for the last end, say against an arm at a cut."""
     ends, starts, last = 0.0, 0.0, work.run[FOLLOWED] - 1
     for m in range(last + 1):
         row = work.legs[m]
@@ -360,7 +357,7 @@ def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> Non
             if m < last:
                 end = work.past[row[TO] : row[TO] + row[TO_SIZE]]
                 ends += weigh(tables, end, row[TO_N], x, closed, beyond)
-    work.sides[ENDS], work.sides[STARTS] = ends, starts
+    return starts, ends
 
 
 @jit
@@ -371,38 +368,44 @@ def mix(rules: Rules, followed: float, bet_on_whole: float) -> float:
     return top + math.log1p(math.exp(min(one, other) - top))
 
 
+class Parts(NamedTuple):
+    """What speaks against an arm at a cut: its own readings, the starts of legs, the leader, the ends of legs."""
+
+    own: float
+    starts: float
+    whole: float
+    ends: float
+
+
 @jit
-def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
-    """Write what the leader says against an arm at a cut, and all that were followed."""
+def look_at(work: Work, tables: Tables, judged: int, own: float, x: float, beyond: bool, followed: bool) -> Parts:
+    """Return what the leader says against an arm at a cut, and all that were followed."""
     leader = work.run[LEADER]
-    work.sides[WHOLE] = whole(work, tables, leader, x, leader > judged, beyond)
-    if followed:
-        legs(work, tables, judged, x, beyond)
-        work.sides[ENDS] += last_end(work, tables, judged, x, beyond, work.sides[WHOLE])
+    bet = whole(work, tables, leader, x, leader > judged, beyond)
+    if not followed:
+        return Parts(own, 0.0, bet, 0.0)
+    starts, ends = legs(work, tables, judged, x, beyond)
+    return Parts(own, starts, bet, ends + last_end(work, tables, judged, x, beyond, bet))
 
 
 @jit
-def value_at_rank(
-    work: Work, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool
-) -> float:
-    """Return the evidence at the cut just below a reading of the judged arm, and write its parts.
+def at_reading(work: Work, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool) -> Parts:
+    """Return what speaks against an arm at the cut just below one of its readings.
 
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
     """
-    sides, n, beyond = work.sides, work.ints[N, judged], rank >= work.ints[SIZE, judged]
+    n, beyond = work.ints[N, judged], rank >= work.ints[SIZE, judged]
     x = math.inf if beyond else readings(work, judged)[rank]
-    sides[OWN] = log_mixture(tables.high, n - rank, n)
+    own = log_mixture(tables.high, n - rank, n)
     if tolerance > 0:
-        sides[WHOLE] = whole(work, tables, work.run[LEADER], x - tolerance, False, beyond)
-    else:
-        look_at(work, tables, judged, x, beyond, followed)
-    return bound(rules, sides[OWN], sides[STARTS], sides[WHOLE], sides[ENDS], followed)
+        return Parts(own, 0.0, whole(work, tables, work.run[LEADER], x - tolerance, False, beyond), 0.0)
+    return look_at(work, tables, judged, own, x, beyond, followed)
 
 
 @jit
-def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, followed: bool) -> float:
+def bound(rules: Rules, low: Parts, high: Parts, followed: bool) -> float:
     """Return what the product is at least between two cuts; at one cut, what it is."""
-    return own + mix(rules, ends - starts, whole_) if followed else own + whole_
+    return low.own + (mix(rules, high.ends - low.starts, high.whole) if followed else high.whole)
 
 
 @inline
@@ -433,20 +436,14 @@ def least(
     Stretches of ranks are halved, first at the guess, while their bound is below the least value so far. Of equal
     minima the one of lowest rank counts.
     """
-    n, size, sides, stack, bounds = (
-        work.ints[N, judged],
-        work.ints[SIZE, judged],
-        work.sides,
-        work.stack,
-        work.bounds,
-    )
+    n, size, stack, bounds = work.ints[N, judged], work.ints[SIZE, judged], work.stack, work.bounds
     best, rank_of_best, inner, cut = math.inf, 0, math.inf, math.inf
     for end in range(2):
-        value = value_at_rank(work, rules, tables, judged, size * end, tolerance, followed)
+        parts = at_reading(work, tables, judged, size * end, tolerance, followed)
+        value = bound(rules, parts, parts, followed)
         if value < best:
             best, rank_of_best = value, size * end
-        bounds[0, 2 * end] = sides[OWN] if end == 0 else sides[WHOLE]
-        bounds[0, 2 * end + 1] = sides[STARTS] if end == 0 else sides[ENDS]
+        store(bounds[0, end], parts)
     if followed:
         inner, cut = between(work, rules, tables, judged, 0, inner, cut)
     stack[0, 0], stack[0, 1] = 0, size
@@ -454,28 +451,39 @@ def least(
     while depth > 0:
         depth -= 1
         low, high = stack[depth]
-        low_own, low_starts, high_whole, high_ends = bounds[depth]
-        if bound(rules, low_own, low_starts, high_whole, high_ends, followed) >= best:
+        lower, upper = load(bounds[depth, 0]), load(bounds[depth, 1])
+        if bound(rules, lower, upper, followed) >= best:
             continue
         if high - low == 1:
-            own = log_mixture(tables.high, n - high, n)
-            if followed and bound(rules, own, low_starts, high_whole, high_ends, True) < best:
+            lower = Parts(log_mixture(tables.high, n - high, n), lower.starts, lower.whole, lower.ends)
+            if followed and bound(rules, lower, upper, True) < best:
                 inner, cut = between(work, rules, tables, judged, high, inner, cut)
             continue
         half = guess if low < guess < high else (low + high) // 2
-        value = value_at_rank(work, rules, tables, judged, half, tolerance, followed)
+        parts = at_reading(work, tables, judged, half, tolerance, followed)
+        value = bound(rules, parts, parts, followed)
         if value < best or (value == best and half < rank_of_best):
             best, rank_of_best = value, half
-        for side in range(2):
-            stack[depth, 0], stack[depth, 1] = (low, half) if side == 0 else (half, high)
-            bounds[depth, 0] = low_own if side == 0 else sides[OWN]
-            bounds[depth, 1] = low_starts if side == 0 else sides[STARTS]
-            bounds[depth, 2] = sides[WHOLE] if side == 0 else high_whole
-            bounds[depth, 3] = sides[ENDS] if side == 0 else high_ends
-            depth += 1
+        stack[depth, 1], stack[depth + 1, 0], stack[depth + 1, 1] = half, half, high
+        store(bounds[depth, 1], parts)
+        store(bounds[depth + 1, 0], parts)
+        store(bounds[depth + 1, 1], upper)
+        depth += 2
     if inner < best:
         return inner, cut
     return best, readings(work, judged)[rank_of_best] if rank_of_best < size else math.inf
+
+
+@jit
+def store(row: Floats, parts: Parts) -> None:
+    """Write the parts at one end of a stretch."""
+    row[0], row[1], row[2], row[3] = parts
+
+
+@jit
+def load(row: Floats) -> Parts:
+    """Return the parts at one end of a stretch."""
+    return Parts(row[0], row[1], row[2], row[3])
 
 
 @jit
@@ -500,8 +508,8 @@ def between(
             x = np.nextafter(x, -math.inf) if arm > judged else x
             if x == low and rank > 0:
                 continue
-            look_at(work, tables, judged, x, False, True)
-            value = bound(rules, own, work.sides[STARTS], work.sides[WHOLE], work.sides[ENDS], True)
+            parts = look_at(work, tables, judged, own, x, False, True)
+            value = bound(rules, parts, parts, True)
             if value < best or (value == best and x < cut):
                 best, cut = value, x
     return best, cut
@@ -555,7 +563,8 @@ def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
     guess = -1
     if not math.isnan(work.reals[TOLERANT_CUT, judged]):
         guess = below(work, judged, work.reals[TOLERANT_CUT, judged])
-        if value_at_rank(work, rules, tables, judged, guess, rules.tolerance, False) + share < rules.log_threshold:
+        parts = at_reading(work, tables, judged, guess, rules.tolerance, False)
+        if bound(rules, parts, parts, False) + share < rules.log_threshold:
             return False
     value, work.reals[TOLERANT_CUT, judged] = least(work, rules, tables, judged, guess, rules.tolerance, False)
     return value + share >= rules.log_threshold

@@ -123,7 +123,6 @@ def _work(state: policy_module.TopTwoState) -> toptwo.Work:
         reals=reals,
         run=np.zeros(3, np.int64),
         due=np.array([state.next_futility, state.next_switch], np.float64),
-        sides=np.zeros(4),
         stack=np.empty((toptwo.STACK, 2), np.int64),
-        bounds=np.empty((toptwo.STACK, 4)),
+        bounds=np.empty((toptwo.STACK, 2, 4)),
     )
