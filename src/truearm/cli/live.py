@@ -128,7 +128,9 @@ class Board:
         elif done and (fixed := getattr(self._study.policy, "runs", None)):
             left = (fixed - self._study.pulls) * elapsed / done
         rounds = f"{plural(max(runs.values()), 'round')}, " if self._study.problem.rounds else ""
-        parts = [f"{rounds}{plural(self._study.pulls, 'run')}, {words.seconds(elapsed)}"]
+        setting, pulls = self._race.setting, self._study.pulls
+        builds = f"{plural(pulls, 'build')}, " if setting.random_builds else ""
+        parts = [f"{rounds}{builds}{plural(pulls * setting.runs_per_reading, 'run')}, {words.seconds(elapsed)}"]
         if left < math.inf:
             parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
         if limit < left:

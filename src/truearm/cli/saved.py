@@ -66,6 +66,7 @@ class Setting:
             is_double = arms.count(command.name) > 1
             refuse(is_double, f"two commands are called {command.name!r}; give them different names with -n")
         for stage, hooks in self.hooks.items():
+            require(set(hooks) == set(arms), f"hooks of {stage!r}", sorted(hooks), "be one for each command")
             other = {"setup": "--prepare", "cleanup": "--conclude"}.get(stage)
             folders, lines = zip(*{(hook.cwd, hook.text) for hook in hooks.values()}, strict=True)
             is_mixed = other is not None and len(lines) > len(set(folders))  # the last one would serve all

@@ -80,7 +80,6 @@ class Builder:
     """Makes the builds of a race; refuses a command that makes the same files for every seed."""
 
     def __init__(self, builds: Builds) -> None:
-        self.count = 0
         self._builds = builds
         self._digests: dict[str, list[str]] = {arm: [] for arm in builds.revisions}
 
@@ -89,7 +88,6 @@ class Builder:
         revision, digests = self._builds.revisions[arm], self._digests[arm]
         seed = 1 + secrets.randbelow(MAX_SEED)
         _make(revision, self._builds.command, seed)
-        self.count += 1
         digests.append(_digest(Path(revision.top)))
         if len(digests) == EQUAL_BUILDS and len(set(digests)) == 1:
             raise InvalidArgument(
