@@ -1292,7 +1292,8 @@ def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> 
         f"timed out: {counts_as}.": late,
         "left processes running, which truearm does not end and which take time from later runs: let the command "
         "wait for them, or end them with --conclude.": behind,
-        f"failed or {'was' if failed == 1 else 'were'} lost: missing, at the worst.": failed,
+        f"failed or {'was lost: a missing reading' if failed == 1 else 'were lost: missing readings'}, at the "
+        "worst.": failed,
     }
     yield from (f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n)
 
