@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 DATA_FILES = (
     "truearm/py.typed",
-    "truearm/report/page/",
+    "truearm/report/templates/",
     "share/man/man1/truearm.1",
     "licenses/LICENSE",
 )

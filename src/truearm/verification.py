@@ -75,6 +75,7 @@ def verify(
     Examples
     --------
     >>> from dataclasses import replace
+    >>> import numpy as np
     >>> from truearm.analysis import analyze
     >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
     >>> found = analyze(tapes)
