@@ -55,14 +55,6 @@ def test_the_printed_radius_loses_the_best_arm_in_one_round():
     assert one_side_right < bounds.round_delta(delta, k, r)
 
 
-def test_all_middle_order_bounds_of_the_print_fail_for_even_n():
-    for n in range(2, 12, 2):
-        y = np.arange(1.0, n + 1)
-        assert np.median(y) > y[int(np.ceil(n / 2)) - 1]
-        low, high = bounds.contaminated_order_bounds(n, 0)
-        assert y[low - 1] <= np.median(y) <= y[high - 1]
-
-
 def test_the_numbers_in_the_table_of_theorems_run():
     text = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding="utf-8")
     assert ">>>" in blocks(text)

@@ -66,9 +66,6 @@ def test_combinations_come_in_the_order_of_hyperfine(race):
         *("echo 1 x", "printf 1x", "echo 2 x", "printf 2x"),
         *("echo 1 y", "printf 1y", "echo 2 y", "printf 2y"),
     ]
-
-
-def test_a_name_for_each_combination(race):
     found = race("-r1", "--json", "-L", "a", "1,2", "-n", "one", "-n", "two", "echo {a}")
     assert names(found) == ["one", "two"]
     assert [command["command"] for command in found.json["commands"]] == ["echo 1", "echo 2"]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.lab import Stationary, arms, benign, worst
 from truearm.lab.simulate import play
 from truearm.policies.toptwo import TopTwo
@@ -129,20 +128,3 @@ def test_one_arm_and_hopeless_levels_end_without_a_pull():
     assert engine.run(TopTwo(), problem_for(1), nothing.upto, 100).answer == 0
     hopeless = problem_for(2, quantile=0.1, contamination=Contamination(0.2, "malicious"))
     assert engine.run(TopTwo(), hopeless, nothing.upto, 100).counts == (0, 0)
-
-
-@kernels.entry
-def _fill(out, tables, counts, n):
-    for i in range(counts.size):
-        out[i] = kernels.log_mixture(tables, counts[i], n)
-
-
-@pytest.mark.parametrize("p0", [0.02, 0.25, 0.475, 0.5, 0.9])
-@pytest.mark.parametrize("n", [1, 17, 400, 5000, 100_000])
-def test_mixture_equals_the_reference(p0, n):
-    tables = kernels.mixture(p0, DEFAULT_PRIOR, 1 << 17)
-    near = n * p0 + np.linspace(-8, 8, 33) * np.sqrt(n * p0 * (1 - p0))
-    counts = np.unique(np.clip(np.append(near, [0, n // 3, n]), 0, n).astype(np.int64))
-    values = np.empty(counts.size)
-    _fill(values, tables, counts, n)
-    assert values == pytest.approx(log_mixture(counts, n, p0), rel=2e-10, abs=1e-9)

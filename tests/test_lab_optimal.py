@@ -10,14 +10,12 @@ import pytest
 from truearm import families, lab
 from truearm.bounds.limits import cost
 from truearm.evidence.levels import Levels
-from truearm.problem import Contamination, Problem
+from truearm.problem import Contamination
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from optimality import Duel, Sampler, stopping_pulls  # noqa: E402 - after the path
-
-DELTAS = tuple(10.0**-n for n in range(2, 13))
+from optimality import Duel, Sampler  # noqa: E402 - after the path
 
 
 class World:
@@ -77,14 +75,8 @@ def test_without_noise_the_rate_climbs_to_the_limit(name):
     counts, _ = driven(world, np.full(world.weights.size, 16), 200_000)[-1]
     assert 0.995 < world.least(counts) / (world.rate * counts.sum()) < 1.001
     assert counts / counts.sum() == pytest.approx(world.weights, abs=0.005)
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_bad_beginning_is_made_good(name):
-    world = WORLDS[name]
-    counts = np.full(world.weights.size, 16)
-    counts[-1] = 4000  # the last arm of all, which needs few
-    counts, _ = driven(world, counts, 400_000)[-1]
+    start = [*[16] * (world.weights.size - 1), 4000]  # a bad start: the last arm needs few pulls
+    counts, _ = driven(world, start, 400_000)[-1]
     assert world.least(counts) / (world.rate * counts.sum()) > 0.98
 
 
@@ -122,36 +114,3 @@ def test_what_is_short_of_the_limit_adds_up_to_no_more_than_the_way_to_it(name):
         shortfall += (world.rate / least - 1 / t) * (later.sum() - t)
     way = [np.log(counts.sum()) - world.weights @ np.log(counts) for counts, _ in (path[0], path[-1])]
     assert 0 <= shortfall <= way[0] - way[1] + 0.06
-
-
-def problem(instance, delta, contamination=None):
-    arms = tuple(f"arm {i}" for i in range(len(instance.arms)))
-    return Problem(arms=arms, delta=delta, contamination=Contamination.of(contamination))
-
-
-@pytest.mark.statistical
-def test_the_ratio_falls_at_each_step_to_at_most_13():
-    """Thirty runs of D2: the standard error of the last ratio is .03."""
-    pair = lab.instance("D2")
-    found = lab.limit(pair)
-    runs = [
-        stopping_pulls(problem(pair, 0.05), lab.Tapes(pair, None, np.random.default_rng([3, r]), 10**6), DELTAS)
-        for r in range(30)
-    ]
-    ratios = [pulls / found.pulls(delta) for pulls, delta in zip(np.mean(runs, axis=0), DELTAS, strict=True)]
-    assert all(later < earlier for earlier, later in pairwise(ratios))
-    assert 1 < ratios[-1] <= 1.3
-
-
-def results():
-    """Name, and mean ratios at 1e-2 to 1e-12, of every setting that benchmarks/optimality.py ran."""
-    lines = (ROOT / "benchmarks" / "results" / "optimality.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "±" in line]
-    return {name: [cell.split(" ±")[0] for cell in cells] for name, _, _, *cells in rows}
-
-
-def test_the_page_quotes_what_was_measured():
-    page = (ROOT / "docs" / "optimality.md").read_text(encoding="utf-8")
-    for name, row in results().items():
-        quoted = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
-        assert [cell.strip() for cell in quoted.strip("|").split("|")[2:]] == [row[at] for at in (0, 2, 6, 10)]

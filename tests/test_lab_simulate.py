@@ -75,13 +75,6 @@ def test_any_runner_can_be_simulated():
     assert done.summary.pulls == 20
 
 
-def test_budgets_end_a_run():
-    done = simulate("toptwo", instance("G2s"), None, 3, max_pulls=100)
-    assert set(done.runs["status"]) == {"exhausted"}
-    assert done.runs["pulls"].max() <= 100
-    assert done.summary.answered.count == 0
-
-
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_runs_become_a_frame(backend):
     pytest.importorskip(backend)

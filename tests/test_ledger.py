@@ -10,13 +10,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from functools import partial
 
 import pytest
 
 import truearm as ta
-from entry import truearm
+from entry import commit, git, truearm, wait_for
 from truearm.claims.gates import weight
 from truearm.ledger import read_ledger
 
@@ -36,13 +35,8 @@ def test_levels_follow_the_verdicts(tmp_path):
     one, other = random.Random(5), random.Random(6)  # the order inside a round is drawn by the system
     with ta.Ledger(tmp_path / "loop.db", expected=10) as ledger:
         for number, gain in enumerate((0, 3, 0, 3)):
-            ledger.accept(
-                f"try-{number}",
-                lambda g=gain: one.gauss(10 - g, 1),
-                lambda: other.gauss(10, 1),
-                goal="min",
-                max_pulls=120,
-            )
+            better, base = partial(one.gauss, 10 - gain, 1), partial(other.gauss, 10, 1)
+            ledger.accept(f"try-{number}", better, base, goal="min", max_pulls=120)
         verdicts = [gate.verdict for gate in ledger.gates]
         assert verdicts == ["undecided", "accepted", "undecided", "accepted"]
         assert [gate.level for gate in ledger.gates] == pytest.approx([0.0025, 0.0025, 0.005, 0.005])
@@ -54,14 +48,8 @@ def test_levels_follow_the_verdicts(tmp_path):
 def test_a_tolerance_asks_for_more_than_a_little(tmp_path, cost, verdict):
     draw = random.Random(2)
     with ta.Ledger(tmp_path / "loop.db", expected=5) as ledger:
-        gate = ledger.accept(
-            "new",
-            lambda: draw.gauss(cost, 0.1),
-            lambda: draw.gauss(10, 0.1),
-            goal="min",
-            tolerance="1%",
-            max_pulls=100,
-        )
+        new, base = partial(draw.gauss, cost, 0.1), partial(draw.gauss, 10, 0.1)
+        gate = ledger.accept("new", new, base, goal="min", tolerance="1%", max_pulls=100)
     assert gate.verdict == verdict
 
 
@@ -267,21 +255,14 @@ def test_what_a_gate_cannot_be_asked(tmp_path):
 
 
 def test_revisions_are_accepted_by_name(tmp_path):
-    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
-    bench = tmp_path / "bench"
     for seconds in ("0.02", "0.001"):
-        bench.write_text(f"#!/bin/sh\nsleep {seconds}\n")
-        bench.chmod(0o755)
-        git(["git", "init", "-q"])
-        git(["git", "add", "bench"])
-        git(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", seconds])
+        commit(tmp_path, f"v{seconds}", bench=f"#!/bin/sh\nsleep {seconds}\n")
     revisions = ("--rev", "HEAD~1", "--rev", "HEAD", "--base", "HEAD~1")
     ended = truearm("race", "--ledger", tmp_path / "loop.db", *revisions, "-q", "--", "./bench", cwd=tmp_path)
     assert ended.returncode == 0
     assert ended.stdout.startswith("Accepted: HEAD is better than HEAD~1.")
     [gate] = verify_ledger(tmp_path / "loop.db")
-    commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
-    assert gate.details["commands"]["HEAD"]["commit"] == commit
+    assert gate.details["commands"]["HEAD"]["commit"] == git(tmp_path, "rev-parse", "HEAD")
     assert len({command["sha256"] for command in gate.details["commands"].values()}) == 2
 
 
@@ -293,9 +274,7 @@ def test_a_race_killed_in_its_first_run_leaves_an_open_gate(tmp_path):
         env=os.environ,
         start_new_session=True,
     )
-    until = time.monotonic() + 60
-    while not (tmp_path / "began").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    assert wait_for((tmp_path / "began").exists, 60)
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait(timeout=60) == -signal.SIGKILL
     [gate] = verify_ledger(tmp_path / "loop.db")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument
 from truearm.policies.alone import Alone
 from truearm.problem import Problem, Tolerance
@@ -24,22 +23,6 @@ def measured(rng, *, runs=None, tolerance="0%", budget=1_000_000, delta=0.1):
         values[rng.random(values.size) < 0.05] = 1e6
         study.tell_arrays({"A": values})
     return study.result
-
-
-@pytest.mark.parametrize(("budget", "design"), [(50, "fixed"), (49, "sequential")])
-def test_a_number_fixed_in_advance_that_is_reached_is_a_fixed_design(budget, design):
-    result = measured(np.random.default_rng(1), runs=50, budget=budget)
-    assert (result.total, result.design) == (budget, design)
-    assert budget < 50 or result.status is Status.CERTIFIED
-
-
-def test_without_a_number_it_goes_on_until_the_tolerance():
-    result = measured(np.random.default_rng(2), tolerance="80%")
-    (arm,) = result.arms
-    assert result.design == "sequential"
-    assert max(arm.high - arm.observed, arm.observed - arm.low) <= 0.8 * arm.observed
-    short = measured(np.random.default_rng(2), tolerance="80%", budget=20)
-    assert (short.status, short.best) == (Status.EXHAUSTED, None)
 
 
 def test_several_arms_are_not_for_it():

@@ -11,7 +11,6 @@ from truearm import bounds
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.policies import Told
 from truearm.policies.lucb import Lucb, limit_rank
 from truearm.problem import Adversary, Contamination, Problem
 
@@ -61,49 +60,10 @@ def test_a_slack_is_not_reported_as_no_distance():
     assert "within 0 of" not in str(result)
 
 
-def test_the_bounds_of_a_verdict_are_at_the_trusted_masses():
-    tapes = normals((2.0, 0.0))
-    run = drive(Lucb(), problem(contamination=Contamination(0.1, "malicious")), tapes)
-    (claim,) = run.verdict.claims
-    low, high = (sorted(tapes[arm][:n]) for arm, n in zip("AB", claim.counts, strict=True))
-    ranks = [limit_rank(n, 0.4, 0.05) for n in claim.counts]
-    assert claim.bounds == (high[-ranks[1]], low[ranks[0] - 1])
-
-
-@pytest.mark.parametrize("quantile", [0.1, 0.9])
-@pytest.mark.parametrize("goal", ["max", "min"])
-def test_any_quantile_and_goal(quantile, goal):
-    run = drive(Lucb(), problem(quantile=quantile, goal=goal, contamination=None), normals((2.0, 0.0)))
-    assert run.verdict.best == ("A" if goal == "max" else "B")
-
-
-def test_no_level_is_no_decision_and_no_pull():
-    verdict = Lucb().ask(Lucb().start(problem(quantile=0.1, contamination=Contamination(0.2, "malicious"))))
-    assert (verdict.status, verdict.best) == (Status.INDISTINGUISHABLE, None)
-
-
 def test_a_tie_is_as_good_when_certified_and_separates_nothing_otherwise():
     tapes = {arm: np.full(500, 1.0) for arm in "AB"}
     assert drive(Lucb(), problem(), tapes).verdict.best == "A"
     assert drive(Lucb(), problem(contamination=None), tapes).verdict is None
-
-
-def limits_of(readings, **promises):
-    policy = Lucb()
-    state = policy.start(problem(**promises))
-    told = Told(np.arange(readings.size), readings)
-    return policy.tell(state, {"A": told}, {"A": readings.size}).limits[0]
-
-
-def test_a_missing_reading_counts_at_its_worst():
-    """At its worst it is low for the lower limit and high for the upper one."""
-    tape = normals((2.0, 0.0))["A"][:400]
-    holed = np.where(np.arange(400) % 20 == 3, np.nan, tape)
-    below, above = (limits_of(np.where(np.isnan(holed), end, tape)) for end in (-1e9, 1e9))
-    found = limits_of(holed)
-    assert (found.low, found.high) == (below.low, above.high)
-    assert below.low < above.low
-    assert below.high < above.high
 
 
 @pytest.mark.parametrize(

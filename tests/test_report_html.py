@@ -172,15 +172,6 @@ def test_the_slider_begins_at_the_declared_eps_with_what_the_markup_says(study, 
         assert f'<span class="where">{where}</span><span class="state">{state}</span>' in written
 
 
-def test_a_million_readings_stay_a_small_file():
-    draw = np.random.default_rng(4)
-    arms = tuple(f"arm {i}" for i in range(10))
-    readings = {arm: draw.standard_cauchy(100_000) for arm in arms}
-    problem = Problem(arms=arms)
-    result = certify(problem, readings, Verdict(status=Status.EXHAUSTED, candidates=arms))
-    assert len(page(result, readings).encode()) < 400_000
-
-
 @pytest.fixture(scope="module")
 def data():
     draw = np.random.default_rng(5)

@@ -4,7 +4,6 @@ import json
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import loads
 import truearm as ta
 from truearm import Contamination, Study, find_best
 from truearm.claims.certificate import Certificate, Status
-from truearm.claims.certify import judge_of, ratios
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
 from truearm.cli.asked import RaceOptions
@@ -183,42 +181,6 @@ def test_missing_and_timed_out_readings_never_win():
     assert found.status is Status.INDISTINGUISHABLE
     beaten = {"A": np.ones(300), "B": np.full(300, math.inf)}
     assert answered(Study(["A", "B"], rounds=True, goal="min"), beaten).result.best == "A"
-
-
-def test_the_breakdown_point_is_where_the_decision_ends():
-    found = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.08)).result
-    judge = judge_of(found.certificate, found.readings)
-    for eps, holds in ((found.breakdown.oblivious - 1e-4, True), (found.breakdown.oblivious + 1e-4, False)):
-        problem = Problem(arms=("A", "B"), goal="min", contamination=eps, rounds=True)
-        again = type(judge).of(problem, judge.samples)
-        assert (again.against(1).log_value >= again.log_threshold) is holds
-    assert found.breakdown.malicious == pytest.approx(found.breakdown.prescient / 2)
-
-
-def test_ratios_are_those_of_the_middle_round():
-    found = answered(Study(["A", "B"], rounds=True, goal="min", max_pulls=2000), apart(0.1, rounds=1000)).result
-    [ratio] = ratios(found)
-    observed = np.median(np.array(found.readings["B"]) / np.array(found.readings["A"]))
-    assert ratio.low <= ratio.observed <= ratio.high
-    assert ratio.observed == pytest.approx(observed, rel=0.02)
-    [back] = ratios(found, "B")
-    assert (back.low, back.high) == pytest.approx((1 / ratio.high, 1 / ratio.low))
-
-
-def test_a_gate_has_its_own_bar():
-    problem = Problem(arms=("old", "new"), goal="min", rounds=True)
-    tapes = {"old": np.ones(10), "new": np.full(10, 2.0)}
-    found = answered(Study(problem, max_pulls=12), tapes).result
-    judge = judge_of(found.certificate, found.readings)
-    least = math.exp(-judge.better(0, 1).log_value)
-
-    def asked(delta, baseline=0, *, shared):
-        problem = replace(judge.problem, delta=delta)
-        return replace(judge, problem=problem).gate(baseline, shared=shared)[0]
-
-    assert asked(1.01 * least, shared=True) == asked(1.01 * 2 * least, shared=False) == (1,)  # T10b: delta over k
-    assert asked(0.99 * least, shared=True) == asked(0.99 * 2 * least, shared=False) == ()
-    assert asked(0.5, 1, shared=True) == ()
 
 
 ITEMS = np.random.default_rng(2).normal(0, 5, 150)

@@ -35,15 +35,6 @@ def test_the_site_has_every_page(site):
     assert [str(path) for path in sources if not (site / path).exists()] == []
 
 
-def test_a_new_page_needs_no_other_file_changed(tmp_path):
-    for name in ("index", "policies", "new", "recipes/new"):
-        page = tmp_path / f"{name}.md"
-        page.parent.mkdir(exist_ok=True)
-        page.write_text("```{toctree}\n\npolicies\n```\n" if name == "index" else "# Page\n", encoding="utf-8")
-    pages._place_others(tmp_path)
-    assert pages.ordered(tmp_path) == ["policies", "new", "recipes/new"]
-
-
 def test_nothing_is_fetched_when_a_page_is_read(site):
     written = [path for path in site.rglob("*") if path.suffix in {".html", ".css", ".svg"}]
     assert len(written) > 40

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from operator import attrgetter
 
 import numpy as np
 import polars as pl
@@ -50,15 +51,10 @@ def test_spark_decides_as_duckdb_and_the_readings_do(spark, rows, monkeypatch):
     monkeypatch.setattr(engines, "MAX_ROWS", 1000)
     found = analyze(spark.read.parquet(str(folder)), **asked)
     assert found.made.engine == "pyspark"
-    assert (found.status, found.best, found.candidates, found.excluded) == (
-        exact.status,
-        exact.best,
-        exact.candidates,
-        exact.excluded,
-    )
-    assert [(arm.observed, arm.low, arm.high) for arm in found.arms] == [
-        (arm.observed, arm.low, arm.high) for arm in exact.arms
-    ]
+    for get in map(attrgetter, ("status", "best", "candidates", "excluded")):
+        assert get(found) == get(exact)
+    ends = attrgetter("observed", "low", "high")
+    assert [*map(ends, found.arms)] == [*map(ends, exact.arms)]
     assert ta.verify(found, found.counts)
 
 

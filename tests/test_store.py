@@ -8,7 +8,6 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -131,12 +130,6 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
     assert events(store) == []
 
 
-def test_a_single_event_instead_of_a_list_is_told_so(store):
-    for event in (told(1, "A", 1.0), Event("stopped")):
-        with pytest.raises(InvalidArgument, match="takes a list"):
-            store.append(event)
-
-
 def test_the_definition_is_checked_for_nul(tmp_path):
     with pytest.raises(InvalidArgument, match="NUL"):
         Store(tmp_path / "run.db").create({"arms": ["a\0"]})
@@ -159,21 +152,6 @@ def test_create_finds_the_same_study_and_refuses_another(store):
         store.create({"arms": ["C"]})
     assert store.definition == DEFINITION
     assert len(events(store)) == 1
-
-
-def test_an_empty_file_may_become_a_log(tmp_path):
-    (tmp_path / "run.db").touch()
-    with Store(tmp_path / "run.db") as store:
-        store.create(DEFINITION)
-        assert store.created
-
-
-def test_a_store_sees_what_another_created(tmp_path):
-    with Store(tmp_path / "run.db") as early, Store(tmp_path / "run.db") as other:
-        other.create(DEFINITION)
-        other.append([issued(0, "A", 0)])
-        assert early.definition == DEFINITION
-        assert events(early) == [issued(0, "A", 0)]
 
 
 def foreign_database(path):
@@ -255,16 +233,6 @@ def test_threads_may_share_a_store(store):
     with ThreadPoolExecutor(8) as pool:
         positions = list(pool.map(lambda i: store.append([told(i, "A", i)]), range(200)))
     assert sorted(positions) == list(range(1, 201))
-
-
-def test_a_writer_waits_for_another(store):
-    other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
-    release.start()
-    assert store.append([Event("stopped")]) == 1
-    release.join()
-    other.close()
 
 
 def test_patience_ends(store):

@@ -27,12 +27,11 @@ from truearm.evidence.metrics import (
     WITHIN,
     WORSE,
     MetricEvidence,
-    breakdown_of_rounds,
     discover,
     step_down,
 )
-from truearm.evidence.wins import PRIOR, win_level
-from truearm.problem import Adversary, Contamination, Problem, Tolerance
+from truearm.evidence.wins import PRIOR
+from truearm.problem import Contamination, Problem, Tolerance
 from truearm.report import tables
 from truearm.report.pages import suite_page as page
 from truearm.report.words import suite_headline as headline
@@ -62,37 +61,6 @@ def standings(suite, old, new):
 
 
 # What is claimed
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_claim_withstands_what_the_same_rounds_reach_at_another_eps(seed):
-    """At every eps up to the breakdown point, and at none beyond it, evidence has ever reached 2P/delta."""
-    rng = np.random.default_rng(seed)
-    wins = rng.random((1, 1, 60)) < rng.choice([0.6, 0.8, 0.95])
-    found, bar = breakdown_of_rounds(wins[0, 0], np.log(2 * 7 / 0.05)), np.log(2 * 7 / 0.05)
-    for adversary, point in zip(Adversary, found, strict=True):
-        for eps in np.linspace(0, 0.24, 40):
-            level = win_level(eps, adversary)
-            reached = MetricEvidence.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
-            if point is None or abs(eps - point) > 2e-4:
-                assert reached == (point is not None and eps <= point)
-
-
-def test_a_metric_claimed_by_step_down_alone_withstands_less_than_was_declared():
-    """Two metrics: the second is claimed at 1/2 of the bar, so that at the bar of all it holds up to less."""
-    rng = np.random.default_rng(2)
-    suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.05)))
-    for n in range(20, 60):
-        noise = np.where(rng.random(n) < 0.12, -1.0, 1.0)
-        found = judge_suite(
-            suite, runs_of({"a": [1.0] * n, "b": [1.0] * n}, {"a": [2.0] * n, "b": (1 + noise / 2).tolist()})
-        )
-        a, b = found.compared
-        if b.standing == "worse" and (b.breakdown.oblivious or 0.0) < 0.05:
-            break
-    else:
-        pytest.fail("no such suite was drawn")
-    assert a.breakdown.oblivious > 0.05
 
 
 # From a table
@@ -248,18 +216,6 @@ def test_doubtful_metrics_do_not_lower_the_bar_of_others():
     assert found["last"] == "open"
 
 
-def test_a_metric_shown_not_to_be_worse_before_does_not_lower_the_bar_of_others():
-    wins = np.zeros((3, 10, 300), dtype=bool)
-    wins[WITHIN, :9, :60] = wins[WORSE, :9, 60:] = True
-    wins[WORSE, 9] = np.arange(300) % 100 < 61
-    found = MetricEvidence.begin(10, 0.5).after(wins)
-    alone, together = found.last[WORSE, 9], np.log(20 / 0.05)
-    assert together - np.log(10) <= alone < together
-    claims = found.claims(0.05, fdr=True)
-    assert claims[[WORSE, WITHIN], :9].all()  # both: doubtful
-    assert not claims[WORSE, 9]
-
-
 # Which metrics there are
 
 
@@ -301,21 +257,14 @@ def printing(text):
     ("printed", "why"),
     [
         ("", "but printed ''"),
-        ("done", "but printed 'done'"),
         ("[1, 2]", "but printed '[1, 2]'"),
-        ("3", "but printed '3'"),
         ('{"a": {"p50": 1}}', "'a' is not a number"),
-        ('{"a": [1]}', "'a' is not a number"),
-        ('{"a": "1.5"}', "'a' is not a number"),
         ('{"a": true}', "'a' is not a number"),
         ('{"a": 1, "a": 2}', "printed 'a' twice"),
         ('{"": 1}', "'' is not a name"),
         ('{"a\\u0000": 1}', "is not a name"),
         ("[" * 90_000, "but printed '[[["),
-        (
-            json.dumps(dict.fromkeys(map(str, range(MAX_METRICS + 1)), 1)),
-            "printed 1,001 metrics, and 1,000 are the most",
-        ),
+        (json.dumps({str(i): 1 for i in range(MAX_METRICS + 1)}), "printed 1,001 metrics, and 1,000 are the most"),
     ],
 )
 def test_what_is_no_object_of_numbers_is_an_error_that_says_so(printed, why):

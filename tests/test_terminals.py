@@ -1,6 +1,5 @@
 """Names in bad hands: what exports and terminals make of them. And bounds on work, also when it is interrupted."""
 
-import contextlib
 import csv
 import html
 import io
@@ -17,6 +16,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from entry import received
 from truearm.claims.result import Result
 from truearm.cli import main
 from truearm.commands.command import Command
@@ -128,12 +128,18 @@ def test_processes_that_runs_leave_behind_are_told_of():
     assert "2 runs of sleep 1 & true left processes running" in " ".join(found.stdout.split())
 
 
-def cursor_after(words, wait, requests):
-    """Run a race on a terminal, ask it to end some time after it hid the cursor, and return what it wrote."""
+def start_on_terminal(words):
+    """Start a command on a terminal of its own; return its process id and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm"
         os.execv(sys.executable, [sys.executable, "-m", "truearm.cli", *words])
+    return pid, terminal
+
+
+def cursor_after(words, wait, requests):
+    """Run a race on a terminal, ask it to end some time after it hid the cursor, and return what it wrote."""
+    pid, terminal = start_on_terminal(words)
     written, hidden, sent, deadline = b"", None, 0, time.monotonic() + 60
     while time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.001)[0]:
@@ -168,10 +174,7 @@ def test_a_terminal_says_early_that_commands_are_nearly_equal():
     one, other = (f"echo $((100 + (TRUEARM_ITERATION + {i}) % 2))" for i in range(2))
     limits = ("--contamination", "5%", "--max-time", "60")
     words = ("race", "--metric", "stdout", "--goal", "min", *limits, "-n", "one", one, "-n", "other", other)
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["TERM"] = "xterm"
-        os.execv(sys.executable, [sys.executable, "-m", "truearm.cli", *words])
+    pid, terminal = start_on_terminal(words)
     written = b""
     while b"nearly equal" not in written:
         try:
@@ -179,10 +182,7 @@ def test_a_terminal_says_early_that_commands_are_nearly_equal():
         except OSError:  # it ended
             break
     os.kill(pid, signal.SIGINT)
-    with contextlib.suppress(OSError):
-        while os.read(terminal, 1 << 16):
-            pass
-    os.close(terminal)
+    received(terminal)
     os.waitpid(pid, 0)
     shown = " ".join(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", written).decode(errors="replace").split())
     assert re.search(r"one and other are nearly equal|other and one are nearly equal", shown)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from reference import vectors
-from truearm import Contamination, VerificationError, analyze, verify
+from truearm import VerificationError, analyze, verify
 from truearm.claims.result import Analysis
 from truearm.evidence import Judge, comparison
-from truearm.evidence.comparison import Order, order, transitive_closure
+from truearm.evidence.comparison import Order, transitive_closure
 from truearm.evidence.sample import Sample
 from truearm.problem import Problem
 
@@ -37,10 +37,6 @@ def test_the_order_is_that_of_the_vectors():
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
 def test_all_pairs_are_claimed_that_can_be(tapes, design):
     found = analyze(tapes, tiers=True, design=design)
-    judge = Judge.of(found.problem, [Sample.of(tape) for tape in tapes.values()], design=design)
-    bar = judge.log_strict
-    claims = np.array([[i != j and judge.better(i, j).log_value >= bar for j in range(5)] for i in range(5)])
-    assert (order(judge, (3, 2, 1, 0, 4)).better == transitive_closure(claims)).all()
     assert found.tiers.tiers == (("D",), ("C",), ("B", "A"), ("E",))
     assert [(place.best, place.worst) for place in found.tiers.places] == [(1, 1), (2, 2), (3, 4), (3, 4), (5, 5)]
     assert (found.tiers.claimed, found.tiers.pairs, found.tiers.skipped) == (9, 10, 0)
@@ -61,17 +57,6 @@ def test_ties_share_a_tier_however_many_readings_there_are():
     one = analyze({"A": range(100), "B": range(100)}, tiers=True)
     assert one.tiers.tiers == (("A", "B"),)
     assert "One tier: no group of arms is certified to be better" in str(one)
-
-
-def test_breakdown_of_a_claim_allows_for_all_pairs(tapes):
-    found = analyze(tapes, tiers=True)
-    for claim in found.tiers.nearest:
-        eps = claim.breakdown.oblivious
-        for at, enough in ((eps, True), (eps + 1e-3, False)):
-            problem = replace(found.problem, contamination=Contamination(at))
-            judge = Judge.of(problem, [Sample.of(tape) for tape in tapes.values()])
-            i, j = (problem.arms.index(arm) for arm in (claim.better, claim.worse))
-            assert (judge.better(i, j).log_value >= judge.log_strict) == enough
 
 
 def test_a_stranger_can_check_it(tapes):

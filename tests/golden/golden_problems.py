@@ -102,25 +102,18 @@ def fixed(ta, entry, rng, tapes, options):
             columns[metric] = (100 + noise + np.arange(len(names)) * rng.choice([0, 0.5, 3])).ravel().tolist()
         found = ta.suite(columns, arm="arm", round="round", reference=names[0], tolerance="1%", higher=["y"])
         return {"suite": [(c.arm, c.metric, c.standing, c.breakdown.oblivious) for c in found.compared]}
-    more = {}
-    frame = tapes if entry in ("analyze", "between") else long(tapes, rng)
-    if entry not in ("analyze", "between"):
-        more = {"arm": "arm", "value": "v"}
-    if entry == "fixed":
-        more["design"] = "fixed"
-    if entry == "unit":
-        more["unit"] = "unit"
+    frame = tapes if entry == "analyze" else long(tapes, rng)
+    more = {} if entry == "analyze" else {"arm": "arm", "value": "v"}
+    more |= {"fixed": {"design": "fixed"}, "between": {"between": (-30.0, 40.0)}}.get(entry, {})
+    if entry in ("unit", "round"):
+        more[entry] = entry
     if entry == "round":
-        more["round"] = "round"
         for key in ("quantile", "at_least", "at_most"):
             options.pop(key, None)
     if entry == "control":
         more |= {"control": names[-1], "fdr": bool(rng.random() < 0.5)}
     if entry in ("tiers", "pairs"):
         more[entry] = True
-    if entry == "between":
-        frame = long(tapes, rng)
-        more = {"arm": "arm", "value": "v", "between": (-30.0, 40.0)}
     if entry == "engine":
         import polars as pl
 
