@@ -13,6 +13,9 @@ ROOT = Path(__file__).parent.parent
 DATA_FILES = (
     "truearm/py.typed",
     "truearm/report/templates/",
+    "truearm/report/static/",
+    "truearm/service/templates/",
+    "truearm/service/static/",
     "share/man/man1/truearm.1",
     "licenses/LICENSE",
 )

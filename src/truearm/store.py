@@ -373,9 +373,11 @@ class Database:
             self._stamp(connection)
 
     def _stamp(self, connection: sqlite3.Connection) -> None:
-        """Store time and size of the file, which only `_checkpoint` changes."""
+        """Store time and size of the file, which only `_checkpoint` changes; one process at a time."""
+        connection.execute("BEGIN IMMEDIATE")
         self._stat = _stat(self.path)
         connection.execute("UPDATE truearm_stamp SET stamp = ?", (str(self._stat),))
+        connection.execute("COMMIT")
 
     def _check_replaced(self, connection: sqlite3.Connection) -> None:
         """Raise if the file is not the one that was opened: SQLite would mix its write-ahead log with another."""

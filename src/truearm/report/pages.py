@@ -65,7 +65,7 @@ def _render(template: str, **data: object) -> str:
 
 def asset(name: str) -> str:
     """Return a file of the page: its style or its script."""
-    return resources.files("truearm.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return resources.files("truearm.report").joinpath("static", name).read_text(encoding="utf-8")
 
 
 def page(result: Result, readings: Tapes | None, **options: Any) -> str:  # noqa: ANN401 - those of `parts`

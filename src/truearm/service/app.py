@@ -456,9 +456,12 @@ def create_app(service: Service, on_startup: Callable[[], Awaitable[None]] | Non
 
 
 def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]] | None = None) -> Litestar:
-    places = [Path(truearm.__file__).parent / place for place in ("service/page", "report/templates")]
+    root = Path(truearm.__file__).parent
+    static = create_static_files_router(
+        "/static", [root / "service/static", root / "report/static"], cache_control=_NO_CACHE
+    )
     app = Litestar(
-        [*API, openapi, page, create_static_files_router("/static", [*places], cache_control=_NO_CACHE)],
+        [*API, openapi, page, static],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         guards=[check_role],
         request_class=JsonRequest,
@@ -467,7 +470,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         openapi_config=OpenAPIConfig(
             "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
         ),
-        template_config=TemplateConfig(directory=places[0], engine=JinjaTemplateEngine),
+        template_config=TemplateConfig(directory=root / "service/templates", engine=JinjaTemplateEngine),
         on_startup=[] if on_startup is None else [on_startup],
         logging_config=None,
     )
