@@ -315,7 +315,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
     ("POST /studies", NEW | {"tolerance": "2%", "at_least": 1}, 422, "tolerance", "2%", "write 0.02"),
     ("POST /studies", NEW | {"quantile": 1}, 422, "quantile", 1, "0.5 is the median"),
-    ("POST /studies", NEW | {"quantile": 0.9, "at_most": 1}, 422, "quantile", 0.9, "remove one of them"),
+    ("POST /studies", NEW | {"quantile": 0.9, "at_most": 1}, 422, "quantile", 0.9, "remove quantile or at_most"),
     (
         "POST /studies",
         NEW | {"goal": "most"},
