@@ -150,7 +150,7 @@ def test_a_share_limit_is_what_the_definition_says():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"at_least": 1, "at_most": 2}, "cannot be combined with at_most"),
+        ({"at_least": 1, "at_most": 2}, "cannot be combined with at_least"),
         ({"at_least": 1, "quantile": 0.9}, "cannot be combined with at_least"),
         ({"at_least": 1, "goal": "min"}, "remove goal"),
         ({"at_least": math.inf}, "must be finite"),

@@ -482,7 +482,7 @@ class Problem:
         refuse(self.contamination is None, msg, "contamination")
 
     def _check_share(self) -> None:
-        name, other = ("at_least", "at_most") if self.at_most is None else ("at_most", "at_least")
+        name, other = ("at_most", "at_least") if self.at_least is None else ("at_least", "at_most")
         limit = getattr(self, name)
         require(math.isfinite(limit), name, limit, "be finite")
         self._refuse_beside(name, other, "quantile", "goal", "dependent_arms", "handicap")

@@ -325,7 +325,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
         'goal cannot be this text, but got "most"; see',
     ),
     ("POST /studies", NEW | {"goal": "min", "at_least": 1}, 422, "goal", "min", "remove goal"),
-    ("POST /studies", NEW | {"at_least": 1, "at_most": 2}, 422, "at_most", 2, "remove one of them"),
+    ("POST /studies", NEW | {"at_least": 1, "at_most": 2}, 422, "at_most", 2, "remove at_most or at_least"),
     ("POST /studies", NEW | {"between": [3, 1]}, 422, "between", [3, 1], "must be two increasing"),
     ("POST /studies", NEW | {"between": [1, 3], "contamination": None}, 422, "between", [1, 3], "needs a bound"),
     ("POST /studies", NEW | {"missing": "independent"}, 422, "missing", "independent", "is not a field"),
