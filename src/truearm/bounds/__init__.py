@@ -2,63 +2,16 @@
 
 One file for each thing that is bounded: what contamination alone can do, the median, the median absolute
 deviation, ranks, curves, the algorithms and the quality of their answer. `lower` says what no algorithm can do,
-`limits` what any must pull; docs/bounds.md maps theorems to functions. Only names are passed on here.
+`limits` what any must pull; docs/bounds.md maps theorems to functions.
 """
 
+# ruff: noqa: F403, F405 - `__all__` is the one list of public names
+
 from truearm.bounds import lower as lower_bounds  # noqa: F401 - truearm.lower_bounds
-from truearm.bounds.algorithms import (
-    Quality,
-    Schedule,
-    counted_elimination_radius,
-    early_stop_round,
-    effective_gaps,
-    elimination_constant,
-    elimination_radius,
-    elimination_sample_size,
-    elimination_schedule,
-    median_quantile_floor,
-    quality_bound,
-    quality_threshold,
-    round_delta,
-    selection_gap,
-    uniform_sample_size,
-)
-from truearm.bounds.contamination import (
-    Constants,
-    Counts,
-    Floats,
-    HasQuantiles,
-    Numbers,
-    bias,
-    extreme_medians,
-    identified_interval,
-    max_contamination,
-    rank_shift,
-    shift,
-    trusted_mass,
-)
-from truearm.bounds.median import (
-    mad_error,
-    mad_sample_size,
-    malicious_attained_radius,
-    median_error,
-    median_radius,
-    median_sample_size,
-)
-from truearm.bounds.ranks import (
-    Ranks,
-    contaminated_order_bounds,
-    dkw_radius,
-    elimination_ranks,
-    lower_rank,
-    quantile_ranks,
-    sequential_dkw_radius,
-    sequential_elimination_ranks,
-    sequential_quantile_ranks,
-    sequential_rank,
-    survival_ceiling,
-    survival_floor,
-)
+from truearm.bounds.algorithms import *
+from truearm.bounds.contamination import *
+from truearm.bounds.median import *
+from truearm.bounds.ranks import *
 
 __all__ = [
     "Constants",

@@ -89,13 +89,7 @@ def elimination_constant(eps: float, reach: float, adversary: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How many pulls of each surviving arm Algorithm 3 makes.
-
-    Examples
-    --------
-    >>> elimination_schedule(5, 0.1, 0.1, 0.4, "prescient", constants="sharp").total(1)
-    93
-    """
+    """How many pulls of each surviving arm Algorithm 3 makes."""
 
     k: int
     delta: float
@@ -111,11 +105,9 @@ class Schedule:
 
     def per_round(self, r: int) -> int:
         """Return the pulls of round r = 1, 2, ..."""
-        if check_count("r", r) == 1 and self.constants == "sharp":
-            return self.total(1)
         if self.constants == "sharp":
-            return self.total(r) - self.total(r - 1)
-        return 1 + math.ceil(2 * self.N * math.log1p(1 / r))  # Alg. 3
+            return self.total(r) - (self.total(r - 1) if r > 1 else 0)
+        return 1 + math.ceil(2 * self.N * math.log1p(1 / check_count("r", r)))  # Alg. 3
 
     def total(self, r: int) -> int:
         """Return all pulls up to the end of round r."""
@@ -178,21 +170,12 @@ def counted_elimination_radius(
 
 
 def early_stop_round(
-    tolerance: float,
-    k: int,
-    delta: float,
-    B: float,
-    m2: float,
-    *,
-    survivor: Literal["argmax", "any"] = "argmax",
+    tolerance: float, k: int, delta: float, B: float, m2: float, *, survivor: Literal["argmax", "any"] = "argmax"
 ) -> int:
     """Return the first round of Algorithm 3 whose answer has an effective gap of at most `tolerance`.
 
-    Parameters
-    ----------
-    survivor
-        ``"argmax"`` returns the survivor with the largest median; ``"any"`` lets it be any of them, and is
-        also the round by which an arm with an effective gap above `tolerance` has been eliminated.
+    The answer is the survivor with the largest median ("argmax") or "any" of them; the latter is also the round by
+    which an arm with an effective gap above `tolerance` has been eliminated.
 
     Examples
     --------
@@ -256,11 +239,6 @@ class Quality(NamedTuple):
 
     `probability` holds for the pulls of either choice of constants; `printed` is the paper's
     1/2 + t - 3 delta/k, which holds for the printed number of pulls only (erratum E12).
-
-    Examples
-    --------
-    >>> Quality(9.6, 0.55, 0.66).threshold
-    9.6
     """
 
     threshold: float
@@ -273,10 +251,7 @@ def median_quantile_floor(
 ) -> float:
     """Return a level that true readings reach with probability at least 1/2 + t, from true moments.
 
-    Parameters
-    ----------
-    mad_family
-        Whether the law is also in the family of Definition 3, which allows t up to 2/B.
+    With `mad_family` the law is also in the family of Definition 3, which allows t up to 2/B.
 
     Examples
     --------

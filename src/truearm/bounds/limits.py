@@ -65,27 +65,17 @@ def cost(mass: Array, level: float | Array) -> Array:
 
 @dataclass(frozen=True)
 class Limit:
-    """The characteristic time of a problem, and the shares of pulls that attain it.
-
-    Parameters
-    ----------
-    time
-        The characteristic time T; inf when no method can decide.
-    weights
-        Optimal share of the pulls for each arm, in the order of the arms; NaN when the time is inf.
-    answer
-        The arm that these shares certify.
-    answers
-        How many arms can be certified as right; more than one only with a tolerance.
-    others
-        How many arms may each be answered with chance delta though they cannot be certified.
-    """
+    """The characteristic time T of a problem, inf when no method can decide, and what attains it."""
 
     time: float
     weights: tuple[float, ...]
+    """Optimal share of the pulls for each arm; NaN when the time is inf."""
     answer: int
+    """The arm that these shares certify."""
     answers: int = 1
+    """How many arms can be certified as right; more than one only with a tolerance."""
     others: int = 1
+    """How many arms may each be answered with chance delta though they cannot be certified."""
 
     @classmethod
     def of(cls, time: float, ratios: Array, answer: int) -> "Limit":
@@ -118,17 +108,8 @@ def share_limit(
 ) -> Limit:
     """Return the least number of pulls for finding the largest of several shares (extensions 1.5).
 
-    Parameters
-    ----------
-    shares
-        Per arm the share of successes as observed, bad readings among them.
-    eps, adversary
-        The contamination under which the decision is to hold.
-    tolerance
-        How many points behind the best an answer may be; several answers may then be right, and the bound is that
-        of certifying one of them (docs/optimality.md).
-    answer
-        The arm to be certified; that with the largest share if None.
+    Shares are as observed, bad readings among them; the decision is to hold under eps and adversary. The answer,
+    by default the arm with the largest share, is to be certified as within the tolerance, in points, of the best.
     """
     eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS
     best = int(np.argmax(shares)) if answer is None else answer
@@ -174,12 +155,8 @@ class _Table(NamedTuple):
 def solve(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = None) -> tuple[float, Array]:
     """Return T and the ratios of the rivals' shares to that of the best arm.
 
-    Parameters
-    ----------
-    cuts
-        For each rival the cuts to begin with, between those at which either cost vanishes.
-    times
-        How many rivals of each kind there are; one by default.
+    The first cuts of each rival are between those at which either cost vanishes; `times` is how many rivals of
+    each kind there are, one by default.
     """
     width = max(row.size for row in cuts)
     table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))

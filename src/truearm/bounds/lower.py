@@ -98,25 +98,13 @@ def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
 
 
 def bernoulli_lower_bound(
-    gaps: ArrayLike,
-    tolerance: float,
-    delta: float,
-    *,
-    best: float,
-    eta: float,
-    constants: Constants = "sharp",
+    gaps: ArrayLike, tolerance: float, delta: float, *, best: float, eta: float, constants: Constants = "sharp"
 ) -> float:
     """Return the expected pulls any algorithm needs on clean smoothed Bernoulli arms.
 
-    Parameters
-    ----------
-    gaps
-        Parameter gaps of all arms but the best.
-    best
-        The largest parameter; every parameter, and best + tolerance, must be in [eta, 1 - eta].
-    constants
-        ``"paper"`` has log(1/(2.4 delta)), cited by the paper; it is proved here only when every gap exceeds
-        the tolerance. ``"sharp"`` has log(1/(4 delta)), proved in audit 1.h. Both have 1/(4 C), erratum E13.
+    Gaps are those of the parameters of all arms but the best. Every parameter, and best + tolerance, must be in
+    [eta, 1 - eta]. "paper" has log(1/(2.4 delta)), cited by the paper; it is proved here only when every gap
+    exceeds the tolerance. "sharp" has log(1/(4 delta)), proved in audit 1.h. Both have 1/(4 C), erratum E13.
     """
     scale = _check_gaps(gaps, tolerance, delta)
     lowest = best - float(np.max(gaps))
@@ -132,15 +120,8 @@ def bernoulli_lower_bound(
 def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Constants = "sharp") -> Lifting:
     """Return a clean law and an attack under which readings are smoothed Bernoulli with parameter p.
 
-    The median of the best arm is pushed down, those of the others up, so the medians seen differ by the
-    effective gap.
-
-    Parameters
-    ----------
-    best
-        Whether this is the best arm.
-    constants
-        ``"paper"``: weight 1/2, with the true m2 and the B it needs (erratum E14). ``"sharp"``: weight 3/4.
+    The median of the best arm is pushed down, those of the others up, so the medians seen differ by the effective
+    gap. "paper" has weight 1/2, with the true m2 and the B it needs (erratum E14), "sharp" weight 3/4.
     """
     check_constants(constants)
     low, high = _PARAMETERS[constants]
@@ -188,12 +169,7 @@ def contaminated_lower_bound(
 ) -> float:
     """Return the expected pulls any algorithm needs on some contaminated arms with these effective gaps.
 
-    The arms are `lifting`s: B = 4, one m2 for all arms, any adversary.
-
-    Parameters
-    ----------
-    gaps
-        Effective gaps of all arms but the best.
+    The gaps are those of all arms but the best. The arms are `lifting`s: B = 4, one m2 for all, any adversary.
     """
     scale = _check_gaps(gaps, tolerance, delta)
     proof = "; Theorem 16 as repaired in audit 1.h needs it"

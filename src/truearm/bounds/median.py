@@ -51,12 +51,8 @@ def median_radius(
     """Return how far, in quantile levels, the median of n readings can be from the true one.
 
     With probability 1 - delta the error is at most R(radius), where R bounds the law's quantiles around its
-    median (Definition 1); in the paper's slope family R(t) = B m2 t.
-
-    Parameters
-    ----------
-    reach
-        Up to which level R is known; when given, a radius beyond it is an error.
+    median (Definition 1); in the paper's slope family R(t) = B m2 t. A radius beyond the reach, up to which R is
+    known, is an error.
 
     Examples
     --------
@@ -64,11 +60,6 @@ def median_radius(
     0.103274
     >>> round(median_radius(1000, 0.05, 0.1, "prescient", constants="paper"), 6)
     0.141449
-    >>> median_radius(100, 0.05, 0.1, "malicious", reach=0.2)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: n=100 is too small: contamination and chance can move the median by 0.2358
-    quantile levels, beyond reach=0.2; take n >= 185
     """
     chance = median_chance(delta, eps, adversary, constants)
     levels: Any = rank_shift(np.asarray(eps), adversary)

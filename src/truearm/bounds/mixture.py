@@ -23,7 +23,7 @@ _TERMS = 8  # of the continued fraction: where I_x is below 1e-200 more of them 
 
 
 class Prior(NamedTuple):
-    """A mixture of beta laws centered at p0 and cut to theta < p0; fixed before the data are seen."""
+    """A mixture of Beta(c p0, c (1 - p0)), cut to theta < p0, over some c; fixed before the data are seen."""
 
     concentrations: tuple[float, ...]
     weights: tuple[float, ...]
@@ -35,16 +35,7 @@ DEFAULT_PRIOR = Prior((16.0, 512.0), (0.6, 0.4))  # evidence section 6: near the
 def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DEFAULT_PRIOR) -> Floats:
     """Return log M_n(s; p0), the evidence that fewer draws succeed than a level of p0 allows.
 
-    A level p0 <= 0 promises nothing, so it yields no evidence: zero.
-
-    Parameters
-    ----------
-    successes, n
-        Counts, of any shapes that broadcast.
-    p0
-        Least success probability under the null, below 1.
-    prior
-        Concentrations c and weights of the beta components Beta(c p0, c (1 - p0)).
+    Counts may have any shapes that broadcast. A level p0 <= 0 promises nothing, so it yields no evidence: zero.
     """
     s = np.asarray(successes, dtype=np.float64)
     failures = np.asarray(n, dtype=np.float64) - s
@@ -74,12 +65,7 @@ _cached_components = lru_cache(maxsize=512)(_components)
 def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Prior = DEFAULT_PRIOR) -> Floats:
     """Return log M_n(s; p0) at many levels, the limits at 0 and 1 included; it rises with the level.
 
-    A level of 0 is refuted by a success (minus infinity), one of 1 by a failure (infinity).
-
-    Parameters
-    ----------
-    successes, n, levels
-        Counts and levels, of any shapes that broadcast; levels below 0 count as 0.
+    A level of 0 or less is refuted by a success (minus infinity), one of 1 by a failure (infinity).
     """
     s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
     failures = np.asarray(n, dtype=np.float64) - s

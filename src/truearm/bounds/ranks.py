@@ -32,13 +32,7 @@ _LOG_SLACK = 1e-9  # the same for log evidence
 
 
 class Ranks(NamedTuple):
-    """Indices of two order statistics; 0 and n + 1 stand for minus and plus infinity.
-
-    Examples
-    --------
-    >>> Ranks(35, 66).low
-    35
-    """
+    """Indices of two order statistics; 0 and n + 1 stand for minus and plus infinity."""
 
     low: int
     high: int
@@ -133,14 +127,8 @@ def elimination_ranks(n: int, k: int, delta: float) -> Ranks:
 def sequential_rank(n: Count, p0: float, delta: float, prior: Prior = DEFAULT_PRIOR) -> Count:
     """Return a lower rank that holds for all n at once with probability 1 - delta.
 
-    Readings may be looked at, and sampling stopped, at any time. The rank never falls as n grows.
-
-    Parameters
-    ----------
-    p0
-        The trusted mass; at or below 0 the rank is 0.
-    prior
-        Chosen before any reading is seen.
+    Readings may be looked at, and sampling stopped, at any time. The rank never falls as n grows. p0 is the
+    trusted mass; the prior is chosen before any reading is seen.
 
     Examples
     --------
@@ -199,11 +187,8 @@ def dkw_radius(n: First, delta: Numbers) -> First:
 def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -> First:
     """Return the radius of an empirical distribution function for all x and all n at once.
 
-    Parameters
-    ----------
-    form
-        ``"stitched"`` (Howard and Ramdas, Theorem 2; smaller from a few hundred readings on) or ``"union"``.
-        Choose before looking: the smaller of the two at every n would spend delta twice.
+    "stitched" (Howard and Ramdas, Theorem 2) is smaller than "union" from a few hundred readings on. Choose before
+    looking: the smaller of the two at every n would spend delta twice.
 
     Examples
     --------

@@ -17,13 +17,8 @@ def bracket(
 ) -> tuple[float, float]:
     """Return two near numbers between which a condition ends, first the one at which it holds.
 
-    Parameters
-    ----------
-    inside, outside
-        Two numbers in any order; the condition is taken to hold at the first and not at the second, and is
-        evaluated at neither.
-    accuracy, relative
-        How near is near enough, the latter as a share of the second number. Zero both: the last bit.
+    The condition is taken to hold at `inside` and not at `outside`, in any order, and is evaluated at neither.
+    `accuracy` and `relative`, a share of the second number, say how near is near enough; by default the last bit.
     """
     while abs(outside - inside) > max(accuracy, relative * abs(outside)):
         middle = inside + (outside - inside) / 2

@@ -186,11 +186,6 @@ class Located(Law):
     """The law of loc + scale S for a law S without atoms; a negative scale mirrors it.
 
     `shape` is S: a frozen law of scipy.stats, or one with the same functions.
-
-    Examples
-    --------
-    >>> Located(Shape("gaussian", sigma=1.0), 0.0, -1.0).m1
-    Interval(low=-1.0, high=-1.0)
     """
 
     shape: Any
@@ -279,14 +274,7 @@ def _median_of(rise: Callable[[float], float], high: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Piecewise(Law):
-    """A law made of atoms at its knots and of uniform pieces between neighboring knots.
-
-    Examples
-    --------
-    >>> law = piecewise(atoms=[(0.0, 0.25)], bars=[(0.0, 1.0, 0.75)])
-    >>> law.cdf(0.0), law.cdf_left(0.0), law.cdf(0.5)
-    (0.25, 0.0, 0.625)
-    """
+    """A law made of atoms at its knots and of uniform pieces between neighboring knots."""
 
     knots: Array
     jumps: Array  # the mass of the atom at each knot

@@ -3,48 +3,13 @@
 Only the lab knows the truth; nothing below it and no policy may import it.
 """
 
+# ruff: noqa: F403, F405 - `__all__` is the one list of public names
+
 from truearm.bounds.limits import Limit
-from truearm.lab.adversaries import (
-    Attack,
-    Drifting,
-    Mixture,
-    Observed,
-    Prescient,
-    Stationary,
-    Steering,
-    Tape,
-    amplified,
-    benign,
-    inner_levels,
-    malicious,
-    oblivious,
-    steered_by_parity,
-    worst,
-)
-from truearm.lab.arms import (
-    INSTANCES,
-    Instance,
-    coins,
-    confounded,
-    empirical,
-    extreme_shift,
-    howard_ramdas,
-    instance,
-    lifted,
-    malicious_extreme,
-    schreuder,
-    translations,
-)
-from truearm.lab.limits import (
-    bernoulli_limit,
-    characteristic_time,
-    known_shape_limit,
-    least_favorable_kl,
-    limit,
-    minimax_pulls,
-    observed,
-)
-from truearm.lab.simulate import Run, Runner, Simulation, Summary, Tapes, play, simulate
+from truearm.lab.adversaries import *
+from truearm.lab.arms import *
+from truearm.lab.limits import *
+from truearm.lab.simulate import *
 
 __all__ = [
     "INSTANCES",

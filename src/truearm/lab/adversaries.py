@@ -40,16 +40,8 @@ class Tape(NamedTuple):
 class Observed:
     """The law of the readings of an arm under a stationary attack.
 
-    Parameters
-    ----------
-    clean
-        The law of the true readings.
-    eps
-        The fraction of them that is replaced.
-    bad
-        The value, possibly infinite, or the law of what replaces them.
-    spoils
-        Which true readings are replaced: any, or the highest, or the lowest.
+    A fraction eps of the true readings, which follow `clean`, is replaced: any, or the highest, or the lowest.
+    `bad` is the value, possibly infinite, or the law of what replaces them.
     """
 
     clean: Law
@@ -137,16 +129,8 @@ def inner_levels(rng: np.random.Generator, law: Law, truth: Array) -> Array:
 class Stationary(Attack):
     """An attack that is the same at every pull.
 
-    Parameters
-    ----------
-    eps
-        The fraction of readings it spoils.
-    bad
-        What bad readings are: a value, a law, or a tuple with one of these for each arm.
-    spoils
-        Which true readings it strikes; "top" and "bottom" need a malicious attack. One, or one for each arm.
-    power
-        The power it declares.
+    `bad` is a value, a law, or a tuple with one of these for each arm. `spoils` says which true readings are
+    struck: "any", or if the attack is malicious "top" or "bottom"; it may be a tuple too.
     """
 
     eps: float
@@ -159,9 +143,8 @@ class Stationary(Attack):
         sides = self.spoils if isinstance(self.spoils, tuple) else (self.spoils,)
         is_known = all(side in ("any", "top", "bottom") for side in sides)
         require(is_known, "spoils", self.spoils, "be 'any', 'top' or 'bottom'")
-        if self.power is not Adversary.MALICIOUS and any(side != "any" for side in sides):
-            msg = f"spoils={self.spoils!r} looks at the true readings; that needs power='malicious'"
-            raise InvalidArgument(msg)
+        is_blind = self.power is Adversary.MALICIOUS or all(side == "any" for side in sides)
+        require(is_blind, "spoils", self.spoils, "be 'any'", "a side needs power='malicious'")
 
     def observed(self, law: Law, arm: int) -> Observed:
         """Return the law of the readings of an arm."""
@@ -192,9 +175,8 @@ class Mixture(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.laws) != len(self.weights) or not math.isclose(sum(self.weights), 1):
-            msg = f"weights must sum to 1, one for each of {len(self.laws)} laws, but got {self.weights!r}"
-            raise InvalidArgument(msg)
+        is_right = len(self.laws) == len(self.weights) and math.isclose(sum(self.weights), 1)
+        require(is_right, "weights", self.weights, f"sum to 1, one for each of {len(self.laws)} laws")
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm."""
@@ -208,10 +190,7 @@ class Mixture(Attack):
 class Drifting(Attack):
     """An oblivious attack that changes with time but looks at nothing.
 
-    Parameters
-    ----------
-    path
-        Called with the places on the tape, counted from 0, and the arm; gives the values of bad readings.
+    `path` is called with the places on the tape, counted from 0, and the arm; it gives the values of bad readings.
     """
 
     eps: float
@@ -228,10 +207,7 @@ class Drifting(Attack):
 class Prescient(Attack):
     """An attack that sees the whole tape, past and future, before it chooses the bad values.
 
-    Parameters
-    ----------
-    choose
-        Called with the law, the true readings, the marks and the arm; gives a value for every place.
+    `choose` is called with the law, the true readings, the marks and the arm; it gives a value for every place.
     """
 
     eps: float

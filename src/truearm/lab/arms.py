@@ -31,16 +31,8 @@ from truearm.problem import (
 class Instance:
     """Arms with known laws, the quantile by which they are ranked, and the attack that comes with them.
 
-    Parameters
-    ----------
-    arms
-        Laws of `truearm.families`; frozen `scipy.stats` laws are taken too.
-    quantile
-        The arms are ranked by this quantile, the midpoint of its set where it is not unique.
-    attack
-        The attack that belongs to the instance, if any.
-    at_least
-        Rank the arms by their share of readings that are at least this instead.
+    Frozen `scipy.stats` laws are taken too. Where the quantile is not unique, its midpoint counts. With `at_least`
+    the arms are ranked by their share of readings that are at least this instead.
     """
 
     name: str
@@ -120,12 +112,7 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     """Return the two-point law on which a malicious attack moves the sample median to `value` (Lemma 8).
 
     Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
-    most exp(-2 n slack^2).
-
-    Parameters
-    ----------
-    slack
-        The a of audit 1.c, in [0, eps).
+    most exp(-2 n slack^2); slack is the a of audit 1.c, in [0, eps).
     """
     require(0 <= slack < check_eps(eps), "slack", slack, f"be in [0, eps) = [0, {eps!r})")
     law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
@@ -134,30 +121,20 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
 
 
 def lifted(
-    parameters: Sequence[float],
-    eps: float,
-    adversary: str = "oblivious",
-    *,
-    constants: Constants = "sharp",
+    parameters: Sequence[float], eps: float, adversary: str = "oblivious", *, constants: Constants = "sharp"
 ) -> Instance:
     """Return the instance behind the paper's lower bounds: readings are smoothed Bernoulli, medians are not.
 
-    Parameters
-    ----------
-    parameters
-        The smoothed Bernoulli parameter of every arm's readings; the first must be the largest.
-    constants
-        "paper" for the lifting as printed, "sharp" for the repaired one (audit 1.h).
+    `parameters` are those of the smoothed Bernoulli laws, the largest first; `constants` is "paper" for the
+    lifting as printed, "sharp" for the repaired one (audit 1.h).
     """
     is_first_best = len(parameters) > 0 and max(parameters) == parameters[0]
     require(is_first_best, "parameters", list(parameters), "begin with the largest")
     power = check_adversary(adversary)
     lifts = [lifting(p, eps, adversary, best=arm == 0, constants=constants) for arm, p in enumerate(parameters)]
     laws = [
-        families.piecewise(
-            atoms=[(0.0, lift.clean.zero), (1.0, lift.clean.one)], bars=[(0.0, 1.0, lift.clean.uniform)]
-        )
-        for lift in lifts
+        families.piecewise(atoms=[(0.0, clean.zero), (1.0, clean.one)], bars=[(0.0, 1.0, clean.uniform)])
+        for clean in (lift.clean for lift in lifts)
     ]
     bad: tuple[Bad, ...] = tuple(float(lift.target) for lift in lifts)
     spoils = tuple("top" if lift.target == 0 else "bottom" for lift in lifts)

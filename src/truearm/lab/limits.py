@@ -7,7 +7,7 @@ know what a user declares, or also the shape of the laws.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,20 +36,12 @@ def limit(
 ) -> Limit:
     """Return the limit of an instance under a stationary attack.
 
-    Parameters
-    ----------
-    attack
-        What the readings suffer; None takes the instance's own attack, or none.
-    contamination
-        What the method must allow for. None is the paper's promise, that the arms are separated whatever the
-        attack does; otherwise decisions must be certified against this contamination.
-    tolerance
-        Absolute; arms this close to the best are right answers too.
+    Without an attack it is that of the instance, if it has one. Decisions must be certified against the
+    `contamination`; None is the paper's assumption, that the arms are separated whatever the attack does. Arms
+    within the tolerance of the best, which is absolute, are right answers too.
     """
     within = Tolerance.of(tolerance)
-    if within.relative:
-        msg = f"tolerance={tolerance!r} must be absolute here; a relative one is absolute for log-readings"
-        raise InvalidArgument(msg)
+    require(not within.relative, "tolerance", tolerance, "be absolute here", "a relative one is for log-readings")
     seen, declared, best = observed(instance, attack), Contamination.of(contamination), instance.best
 
     def certify(arm: int) -> Limit:
@@ -83,12 +75,8 @@ def characteristic_time(
 ) -> Limit:
     """Return the least T with which arm `best` can be shown to be within the tolerance of every other.
 
-    Parameters
-    ----------
-    laws
-        The laws of the readings, bad ones included.
-    levels
-        Least masses of L and U in the worlds to be ruled out.
+    The laws are those of the readings, bad ones included; the levels are the least masses of L and U in the worlds
+    to be ruled out.
     """
     if len(laws) < 2:
         return Limit(0.0, (1.0,), best)
@@ -178,8 +166,8 @@ def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
 
 def bernoulli_limit(means: Sequence[float]) -> Limit:
     """Return the limit for the means of Bernoulli arms, which nothing contaminates (Garivier and Kaufmann)."""
-    if len(means) < 2 or not all(0 < mean < 1 for mean in means):
-        raise InvalidArgument(f"means must be at least two numbers in (0, 1), but got {list(means)!r}")
+    is_right = len(means) > 1 and all(0 < mean < 1 for mean in means)
+    require(is_right, "means", list(means), "be at least two numbers in (0, 1)")
     best = int(np.argmax(means))
     rivals = [arm for arm in range(len(means)) if arm != best]
     if any(means[arm] == means[best] for arm in rivals):
@@ -236,15 +224,10 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     """Return the divergence of Huber's least favorable pair, for one symmetric law in two places.
 
     It is the least divergence between contaminated readings of the two, 0 when contamination can make them
-    equal.
-
-    Parameters
-    ----------
-    distance
-        Between the two places, in units of the scale.
-    shape
-        A symmetric law with monotone likelihood ratio: "gaussian", "laplace" or "logistic".
+    equal. The distance is in units of the scale; the shape is "gaussian", "laplace" or "logistic".
     """
+    from scipy.integrate import fixed_quad
+
     half, law = distance / 2, Shape(shape) if isinstance(shape, str) else shape
     require(law in _SYMMETRIC, "shape", shape, "be 'gaussian', 'laplace' or 'logistic'")
 
@@ -254,28 +237,20 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     def log_ratio(z: Array) -> Array:
         return law.logpdf(z - half) - law.logpdf(z + half)
 
+    def density(z: Array) -> Array:
+        return log_ratio(z) * law.pdf(z + half)
+
     def mass(z: float) -> float:  # of the least favorable law clipped at z
         return (1 - eps) * (below(z) + below(-z) * math.exp(-float(log_ratio(np.asarray(z)))))
 
     if mass(0.0) <= 1:
         return 0.0  # 2 F(half) (1 - eps) <= 1: docs/optimality.md
     clip = first_true(lambda z: mass(z) <= 1, 0.0, half + _FAR) if eps > 0 else half + _FAR
-    edges = np.unique(np.clip([-clip, -half, 0.0, half, clip], -clip, clip))
-    z, weight = _nodes(edges)
-    inner = -float(np.sum(weight * log_ratio(z) * law.pdf(z + half)))
+    edges = np.unique(np.clip([-clip, -half, 0.0, half, clip], -clip, clip)).tolist()
+    inner = -float(sum(fixed_quad(density, *ends, n=256)[0] for ends in pairwise(edges)))
     top = float(log_ratio(np.asarray(clip)))
     outer = -top * below(-clip) * math.expm1(-top)  # both clipped tails; the law is symmetric
     return (1 - eps) * (inner + outer)
-
-
-_legendre = lru_cache(np.polynomial.legendre.leggauss)
-
-
-def _nodes(edges: Array) -> tuple[Array, Array]:
-    x, weight = _legendre(256)
-    half = np.diff(edges) / 2
-    middle = edges[:-1] + half
-    return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * weight).ravel()
 
 
 def minimax_pulls(
@@ -291,10 +266,7 @@ def minimax_pulls(
     The instance is compared in units of its largest m2 with the repaired lifting, whose arms share one m2
     (audit 1.h); both families are closed under changes of unit (Lemma 23).
 
-    Parameters
-    ----------
-    reach
-        The paper's t-bar; the theorem holds below 1/4, and 0.2 leaves room.
+    The theorem holds for a reach below 1/4.
     """
     against = Contamination.of(contamination)
     if against is None:
