@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.bounds.mixture import log_mixture
@@ -118,22 +116,6 @@ def test_a_mistake_of_units_is_told_with_its_factor(factor, words, goal, sign, r
     assert "nothing was changed" in text
 
 
-def test_what_is_no_mistake_of_units_is_not_told(rng):
-    broad, wide, both_signs = rng.lognormal(0, 0.1, 2000), rng.lognormal(0, 2, 500), rng.normal(0, 1, 500)
-    broad[::50] = np.exp(rng.uniform(np.log(5), np.log(5000), 40))
-    for tape in (wide, both_signs):
-        tape[::100] = 1000 * np.median(tape)
-    assert "units" not in [kind for tape in (broad, wide, both_signs) for kind in kinds(ONE, tape)]
-
-
-def test_ties_at_the_quantile_are_told_with_the_value(rng):
-    tape = np.round(rng.normal(3, 1, 200))
-    assert "equal its median 3:" in message(ONE, tape)
-    assert "equal its 95th percentile 3:" in message(
-        Problem(arms=("A",), quantile=0.95), np.round(rng.uniform(0, 3, 200))
-    )
-
-
 def test_missing_readings_are_judged_by_the_declaration_and_are_no_doubt(rng):
     """Counted at their worst they void nothing, whatever their share (evidence T8)."""
     tape, few = rng.normal(0, 1, 2000), [*np.linspace(0, 1, 20), math.nan]
@@ -155,20 +137,6 @@ def test_rows_of_one_process_that_are_alike_are_a_doubt(rng):
     assert "a difference of arms may be one of 'host'" in words.alarm(doubt, Problem(arms=("A", "B")))
 
 
-values = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, 1.0, 60.0, 1000.0, math.inf, -math.inf]))
-
-
-@given(st.lists(values, max_size=300), st.sampled_from([None, 0.0, 0.05, 0.4]))
-def test_flipping_readings_and_goal_changes_no_alarm(tape, eps):
-    flipped = [None if value is None else -value for value in tape]
-    there = alarms(Problem(arms=("A",), contamination=eps), tape)
-    back = alarms(Problem(arms=("A",), contamination=eps, goal="min"), flipped)
-    assert [replace(alarm, values=()) for alarm in there] == [replace(alarm, values=()) for alarm in back]
-    assert [alarm.values for alarm in there] == [tuple(-value for value in alarm.values) for alarm in back]
-    said = [words.alarm(alarm, ONE) for alarm in there]
-    assert all(text.endswith(".") and text.count(". ") <= 1 for text in said)
-
-
 @pytest.mark.parametrize("k", [1, 3])
 def test_outliers_are_told_from_the_number_that_their_half_of_the_level_asks_for(k):
     """docs/assumptions.md: M_n(n - far; 1 - p) >= 2/a, a = 0.001/k; the other half pays for the limits."""
@@ -178,20 +146,6 @@ def test_outliers_are_told_from_the_number_that_their_half_of_the_level_asks_for
     for far, told in ((least - 1, []), (least, ["outliers"])):
         wild = Sample.of(np.append(np.arange(float(n - far)), np.full(far, 1e9)))
         assert [alarm.kind for alarm in find(problem, [wild, *[calm] * (k - 1)])] == told
-
-
-def test_columns_that_may_be_units_share_the_level():
-    asked = []
-
-    class Column(Suspect):
-        def p_value(self, level):
-            asked.append(level)
-            return super().p_value(level)
-
-    rows, rng = np.arange(40), np.random.default_rng(6)
-    columns = [Column(name, rng.normal(size=40), rows % 2, rows // 4) for name in ("pid", "day", "user")]
-    assert clusters(columns) == ()
-    assert asked == pytest.approx([FALSE_ALARM / 3] * 3)
 
 
 def test_pairs_that_are_looked_at_side_by_side_share_the_level():

@@ -108,16 +108,6 @@ def test_missing_readings_count_at_their_worst_and_are_told():
     assert "5 missing values count at their worst (A 5)." in worst.notes
 
 
-def test_an_arm_that_hides_its_slow_readings_is_not_certified():
-    """The true median of A is 1.5, and a tenth of its slow readings fail: B at 1 is best (evidence T8)."""
-    rng = np.random.default_rng(8)
-    for _ in range(20):
-        slow = rng.random(25_000) < 0.505
-        a = np.where(slow, np.where(rng.random(25_000) < 0.049 / 0.505, np.nan, 1.5), 0.9)
-        data = {"A": a, "B": np.ones(25_000)}
-        assert analyze(data, goal="min").best != "A"
-
-
 def test_all_pairs_on_request():
     found = analyze(CLEAR, pairs=True)
     assert len(found.contests) == 6
@@ -252,14 +242,6 @@ def test_repeated_values_of_one_process_are_doubted_and_as_units_decide_nothing_
         wrong += analyze(data, arm="code", value="ms", unit="pid", goal="min").best is not None
     assert doubted == 40
     assert wrong <= 8
-
-
-def test_units_are_told_with_their_rows():
-    found = analyze(processes(np.random.default_rng(1), 1.0), arm="code", value="ms", unit="pid", goal="min")
-    assert found.total == 20
-    assert "20 readings, one per pid." in str(found)
-    assert found.notes[0] == "A reading is the median of one pid; there were 600 rows."
-    assert Analysis.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 @pytest.mark.parametrize("rounds", [None, "rows"])

@@ -357,18 +357,3 @@ def test_a_full_disk_ends_a_study_in_words(tmp_path):
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
     assert "disk" in found.stderr
-
-
-@pytest.mark.parametrize(
-    "notes", [{"wall": 1.0}, {"wall": "x", "user": 1, "system": 1, "exit_code": 0}, {"wall": 10**400}]
-)
-def test_notes_of_a_race_that_tell_of_no_run_are_left_out(notes, logs, tmp_path):
-    log = tmp_path / "x.db"
-    shutil.copy(logs[1], log)
-    connection = sqlite3.connect(log)
-    connection.execute("DROP TRIGGER IF EXISTS truearm_no_update")
-    connection.execute("UPDATE truearm_event SET notes = ? WHERE kind = 'told'", (json.dumps(notes),))
-    connection.commit()
-    connection.close()
-    ran("report", str(log), "--json")
-    ran("report", str(log), "--csv")

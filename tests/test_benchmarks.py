@@ -42,12 +42,3 @@ def test_results_are_gathered_with_machine_and_date(folder):
     assert "| fails | failed after" in page
     assert "| hyperfine | " in page
     assert "UTC" in page
-
-
-def test_every_size_is_that_of_a_benchmark():
-    names = {path.stem for path in HERE.glob("*.py")}
-    assert set(run_all.SIZES) | set(run_all.PEERS) | set(run_all.FULL) <= names
-    words = " ".join(run_all.SIZES["race_vs_hyperfine"].split())
-    assert "--jobs 1" in words
-    assert "--scenarios" not in words  # all of S0 to S5
-    assert "--minutes" in words

@@ -17,22 +17,8 @@ def test_the_reading_is_the_best_run_and_limits_count_runs(tmp_path):
     runs = tmp_path / "runs"
     a = COUNT.format(runs) + "echo $((1 + 8 * (n % 2)))"
     save, out = tmp_path / "race.db", tmp_path / "out.json"
-    words = [
-        "--metric",
-        "stdout",
-        "--goal",
-        "min",
-        "--best-of",
-        "2",
-        "-M",
-        "40",
-        "-n",
-        "a",
-        a,
-        "-n",
-        "b",
-        "echo 2",
-    ]
+    words = ["--metric", "stdout", "--goal", "min", "--best-of", "2", "-M", "40"]
+    words += ["-n", "a", a, "-n", "b", "echo 2"]
     done = truearm("race", "-q", "--json", *words, "--save", save, "--export-json", out)
     found = json.loads(done.stdout)
     assert (done.returncode, found["best"], found["conditions"]["best_of"]) == (0, "a", 2)

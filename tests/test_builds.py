@@ -1,7 +1,6 @@
 """Races over random builds, on real repositories: a new build of each revision in every round (extensions U)."""
 
 import json
-import math
 import os
 import random
 import re
@@ -13,7 +12,6 @@ import pytest
 
 import truearm as ta
 from entry import TRUEARM, commit, git, truearm
-from truearm.commands.measure import median_run
 from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
 
@@ -142,19 +140,6 @@ def test_builds_outside_of_the_cache_are_not_removed(tmp_path):
     with pytest.raises(InvalidArgument, match="not in the cache"), builds.hold():
         pass
     assert tmp_path.exists()
-
-
-@pytest.mark.parametrize(
-    ("values", "median"),
-    [([3.0, 1.0, 2.0], 2.0), ([1.0, math.inf, 2.0], 2.0), ([math.inf, math.inf, 2.0], math.inf), ([1, 2], 1.5)],
-)
-def test_the_reading_of_a_build_is_the_median_of_its_runs(values, median):
-    runs = [(value, {"wall": 1.0, "user": 0.5, "system": 0.0, "peak_memory": None}) for value in values]
-    value, notes = median_run(runs)
-    assert value == median
-    assert notes["runs"] == [x if math.isfinite(x) else None for x in values]
-    missing, _ = median_run([*runs, (math.nan, {})])
-    assert math.isnan(missing)
 
 
 def simulate(rng, slower=1.0, builds=20, runs=3):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import forging
 from truearm.analysis import analyze
-from truearm.claims.certificate import Claim, Entered, Status, Verdict, digest
-from truearm.claims.certify import certify
+from truearm.claims.certificate import Claim, Entered, Status, digest
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.problem import Problem
 from truearm.verification import verify
@@ -85,16 +84,6 @@ def test_dates_chosen_after_the_fact_certify_nothing():
                 verify(forged)
             return
     pytest.fail("no dates were found")
-
-
-def test_ties_are_listed_in_the_order_of_the_arms():
-    tapes = {"A": np.full(60, 1.0), "B": np.full(60, 1.0), "C": np.full(60, 0.0), "D": np.full(60, 1.0)}
-    problem = Problem(arms=tuple("ABCD"))
-    claims = tuple(Claim(arm, "A", (60,) * 4, 0, 9.0) for arm in "DCB")
-    verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",), rule="causal", claims=claims)
-    result = certify(problem, tapes, verdict)
-    assert (result.ties, result.candidates) == (("B", "D"), ("A", "B", "D"))
-    assert [lead.than for lead in result.better_by if lead.at_least is not None] == ["C"]
 
 
 @pytest.mark.parametrize("readings", [[1.0, 2.0], 3, "data.csv", None])

@@ -37,12 +37,6 @@ def test_zero_and_json_that_verifies_when_certified(data):
     assert from_plain(Certificate, found["certificate"]).verify(tapes)
 
 
-def test_standard_input_and_small_is_good(data):
-    ended = truearm("analyze", "-", "--arm", "variant", "--value", "x", "--goal", "min", input=data.read_text())
-    assert ended.returncode == 0
-    assert ended.stdout.startswith("B has the lowest median")
-
-
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory):
     """Identical code in 8 processes each of 50 readings, which share what is special about a process."""

@@ -74,15 +74,9 @@ def test_the_same_command_with_and_without_shell_syntax_is_measured_alike():
     assert document["shell_cost"] > 0
 
 
-@pytest.mark.parametrize(("line", "advised"), [("true", True), ("sleep 0.05", False), (":", False)])
-def test_a_shell_that_nobody_needs_is_advised_against_for_quick_commands(line, advised):
-    found = race("--shell", "/bin/sh", "-r", "3", "--quantile", "0.01", "-n", "a", line, "-n", "b", "sleep 0.05")
-    words = found.stdout.replace("\n", " ")
-    assert "Commands ran through /bin/sh, which takes about" in words
-    quick = re.search(r"^a +3 +([\d.]+)", found.stdout, re.MULTILINE)
-    if not advised or float(quick[1]) < 5:  # a busy machine may take longer
-        advice = "A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
-        assert (advice in words) == advised
+def test_commands_that_need_no_shell_are_reported_with_its_cost():
+    done = race("--shell", "/bin/sh", "-r", "2", "true", "sleep 0.01")
+    assert "Commands ran through /bin/sh, which takes about" in done.stdout.replace("\n", " ")
 
 
 def test_a_scan_has_steps_and_a_value_cannot_break_out():
@@ -331,11 +325,6 @@ def test_a_terminal_sees_the_race_live(env):
     assert re.search(r"about [\d.]+ s left \(an estimate\)", seen)
     assert ("\x1b[1;32m" in seen or "\x1b[2m" in seen) or "NO_COLOR" in env
     assert "\x1b[1;32m" not in seen or "NO_COLOR" not in env
-
-
-def test_commands_that_only_fail_are_not_just_given_more_time():
-    found = race("-i", "-M", "3", "false", "sh -c 'exit 2'")
-    assert "failed too often. Allow them more time, or find out why they fail." in " ".join(found.stdout.split())
 
 
 def pids_in(path):

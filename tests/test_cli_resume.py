@@ -144,14 +144,3 @@ def test_a_key_that_others_may_read_is_none(home):
     home.chmod(0o644)
     assert not identity.is_mine("a", marked)
     assert identity.sign("a") == ""
-
-
-@pytest.mark.parametrize("odd", [None, 3, "", "\ud800", "é", "0" * 64, b"x"])
-def test_an_odd_mark_is_nobody_s(odd):
-    assert not identity.is_mine("a", odd)
-
-
-def test_without_a_place_for_a_key_nothing_is_one_s_own(monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    assert identity.sign("a") == ""
-    assert not identity.is_mine("a", "")

@@ -1,7 +1,6 @@
 """What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
 
 import io
-import math
 import os
 import re
 import subprocess
@@ -10,12 +9,10 @@ import sys
 import pytest
 
 from entry import received
-from truearm.cli.answer import Screen
 from truearm.cli.live import Board
 from truearm.cli.saved import Race
 from truearm.commands.terminal import bar
-from truearm.report.svg import Span
-from truearm.report.tables import draw_spans, table
+from truearm.report.tables import table
 from truearm.study import Study
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
@@ -57,21 +54,6 @@ def test_without_colors_the_words_are_the_same():
     assert "●" in seen
 
 
-@pytest.mark.parametrize(
-    ("spans", "options", "lines"),
-    [
-        ([(1, 2, math.inf), (math.nan,) * 3, (2, 3, 3)], {}, ["1         3", "├────●─────", "", "     ├────●"]),
-        ([(1, 2, 3), (1, 1, 1)], {"mark": 1.0, "plain": True}, [..., "|----o----|", "o"]),
-        ([(1, 1, 1), (10, 10, 10), (100, 100, 100)], {}, [..., ..., "     ●", ...]),  # by logarithms
-    ],
-)
-def test_intervals_are_drawn(spans, options, lines):
-    drawn = draw_spans([Span(*span) for span in spans], 11, **options)
-    assert [line for line, known in zip(drawn, lines, strict=True) if known is not ...] == [
-        line for line in lines if line is not ...
-    ]
-
-
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -108,19 +90,6 @@ def test_the_echo_of_ctrl_c_stays_on_the_last_line(monkeypatch, draw):
         lines = last_lines(monkeypatch, columns, draw)
         assert any(lines)
         assert max(map(len, lines)) <= columns - len("^C") - 1
-
-
-def test_an_option_is_not_broken_at_its_hyphens():
-    words = "The share of readings at least 1 decides, and nothing else does: --at-least 1."
-    assert all("--at-least" in Screen(width).wrap(words) for width in range(40, 100))
-
-
-def test_a_table_fits_with_long_names_at_both_ends():
-    long = "a name of an arm that goes on and on and on and on"
-    lines = [("arm", "n", "standing"), ("A", "10", f"excluded by {long}"), (long, "10", "best")]
-    shown = table(lines, 60).split("\n")
-    assert max(map(len, shown)) <= 60
-    assert "excluded by a name" in shown[1]
 
 
 def test_a_narrow_table_goes_without_what_is_missed_least():

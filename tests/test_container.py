@@ -63,7 +63,7 @@ def test_every_step_works_in_a_clean_directory(tmp_path):
     settings = dict(pair.split("=") for pair in here(step("ENV")).split()) | {"TRUEARM_PORT": "0"}
     serve, environment = json.loads(here(step("ENTRYPOINT"))), clean | settings
     alone = subprocess.run(serve, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert "make one first with --new-token admin" in alone.stderr
+    assert "create one first with --new-token admin" in alone.stderr
     subprocess.run([*serve, "--new-token", "admin"], env=environment, check=True, timeout=120)
     process = subprocess.Popen(serve, env=environment, stderr=subprocess.PIPE, text=True)
     listening = json.loads(process.stderr.readline())

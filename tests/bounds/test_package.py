@@ -47,19 +47,6 @@ MISUSES = {
 }
 
 
-def test_the_names_passed_on_are_sorted_and_true():
-    assert bounds.__all__ == sorted(bounds.__all__)
-    assert all(getattr(bounds, name) is not None for name in bounds.__all__)
-    homes = {thing.__module__ for name in bounds.__all__ if inspect.isfunction(thing := getattr(bounds, name))}
-    files = ("algorithms", "contamination", "median", "ranks")
-    assert homes == {f"truearm.bounds.{name}" for name in files}
-
-
-def test_empty_arrays_give_empty_arrays():
-    assert bounds.lower_rank(np.array([], dtype=np.int64), 0.5, 0.1).size == 0
-    assert bounds.rank_shift(np.array([]), "oblivious").size == 0
-
-
 def test_scalars_are_plain_and_arrays_stay_arrays():
     assert type(bounds.rank_shift(np.float64(0.1), "prescient")) is float
     assert type(bounds.median_radius(100, 0.05, 0.1, "malicious")) is float

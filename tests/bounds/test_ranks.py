@@ -117,14 +117,6 @@ def test_a_tail_equal_to_delta_counts_as_above_it():
     assert bounds.lower_rank(5, 0.5, 1.001 / 32) == 1
 
 
-@given(n=st.integers(0, 40), p=st.floats(0.01, 1.0), delta=st.floats(0.01, 0.99))
-def test_ranks_of_few_readings_by_enumeration(n, p, delta):
-    tails = binom.cdf(np.arange(n), n, p)
-    assume(np.all(np.abs(tails / delta - 1) > 1e-8))
-    assert bounds.lower_rank(n, p, delta) == np.sum(tails <= delta)
-    assert bounds.lower_rank(np.array([n, n]), p, delta).tolist() == [np.sum(tails <= delta)] * 2
-
-
 @pytest.mark.statistical
 @repetitions
 @each_adversary

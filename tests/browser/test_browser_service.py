@@ -1,6 +1,7 @@
 """The pages of the service in a real browser, over a real server: what a team sees."""
 
 import random
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -69,28 +70,31 @@ def told(server, name, rounds, seed=1, n=16):
             http.post(f"/studies/{name}/tell", json={"worker": "ann", "readings": values})
 
 
+def values(server, name):
+    """Return the readings of a study, in order."""
+    with server.client() as http:
+        rows = http.get(f"/studies/{name}/readings.csv").text.splitlines()[1:]
+    return [float(row.split(",")[3]) for row in rows]
+
+
 def test_two_browsers_see_a_reading_that_a_third_party_tells(browser, server):
-    url = begun(server, "two")
+    url = begun(server, "two", contamination=0.05)
     with opened(browser, url) as one, opened(browser, url) as other:
         for page in (one, other):
             page.wait_for_selector("text=No reading yet")
+            assert "Comparing Lemon, Ginger and Mint." in page.inner_text("#summary")
+            assert page.inner_text("#how-work") == f"truearm work {server.url} two -- ./measure {{arm}}"
         told(server, "two", 3)
         for page in (one, other):
             page.wait_for_selector("h1:has-text('Ginger')", timeout=20_000)
+            assert page.is_hidden("#how")
             assert page.locator("#intervals .row:not(.axis)").count() == 3
             assert "48 readings" in page.inner_text("#pulls")
-
-
-def test_the_slider_stays_where_the_reader_left_it(browser, server):
-    url = begun(server, "slide", contamination=0.05)
-    told(server, "slide", 3)
-    with opened(browser, url) as page:
-        page.wait_for_selector("#eps")
-        page.locator("#eps").evaluate("e => {e.value = 3; e.dispatchEvent(new Event('input', {bubbles: true}))}")
-        before = page.inner_text("#eps-chosen")
-        told(server, "slide", 1, seed=2)
-        page.wait_for_selector("#pulls:has-text('64 readings')", timeout=20_000)
-        assert page.inner_text("#eps-chosen") == before
+        one.locator("#eps").evaluate("e => {e.value = 3; e.dispatchEvent(new Event('input', {bubbles: true}))}")
+        before = one.inner_text("#eps-chosen")
+        told(server, "two", 1, seed=2)
+        one.wait_for_selector("#pulls:has-text('64 readings')", timeout=20_000)
+        assert one.inner_text("#eps-chosen") == before
 
 
 def test_a_lost_connection_says_so_and_catches_up(browser, tmp_path):
@@ -110,21 +114,23 @@ def test_a_lost_connection_says_so_and_catches_up(browser, tmp_path):
 def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
     url = begun(server, "phone")
     with measuring(browser, url, "cleo") as page:
-        page.fill("#value", "about five")
-        page.click("#send")
-        page.wait_for_selector("text=A reading is a number")
-        page.fill("#value", "4,5")
-        page.locator("#send").evaluate("e => {e.click(); e.click()}")
-        page.wait_for_selector("text=1 measured by you, cleo")
+        for typed in ("about five", "1,234", "1e999"):  # 1,234 may be one number or another
+            page.fill("#value", typed)
+            page.click("#send")
+            page.wait_for_selector("text=A reading is a number")
+            page.fill("#value", "")
+        for i, typed in enumerate(("4,5", "-0,5", ",5")):
+            page.fill("#value", typed)
+            page.locator("#send").evaluate("e => {e.click(); e.click()}")
+            page.wait_for_selector(f"text={i + 1} measured by you, cleo")
+        page.wait_for_selector("#missing:enabled")
         page.click("#missing")
-        page.wait_for_selector("text=2 measured by you, cleo")
-    with server.client() as http:
-        rows = http.get("/studies/phone/readings.csv").text.splitlines()
-    assert [row.split(",")[3] for row in rows[1:]] == ["4.5", "nan"]
+        page.wait_for_selector("text=4 measured by you, cleo")
+    assert str(values(server, "phone")) == "[4.5, -0.5, 0.5, nan]"
 
 
 def test_a_card_takes_nothing_until_the_next_pull_is_there(browser, server):
-    """What was typed meanwhile vanished, and a tap did nothing: the reading was lost without a word."""
+    """A reading typed while the next pull was loading was lost without a message."""
     url = begun(server, "meanwhile")
     with measuring(browser, url, "gus") as page:
         held = []
@@ -144,9 +150,7 @@ def test_a_card_takes_nothing_until_the_next_pull_is_there(browser, server):
         page.fill("#value", "5")  # waits until it can be
         page.click("#send")
         page.wait_for_selector("text=2 measured by you, gus")
-    with server.client() as http:
-        rows = http.get("/studies/meanwhile/readings.csv").text.splitlines()
-    assert [row.split(",")[3] for row in rows[1:]] == ["4.0", "5.0"]
+    assert values(server, "meanwhile") == [4.0, 5.0]
 
 
 def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser, server):
@@ -163,20 +167,8 @@ def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser,
         other.click("#send")
         other.wait_for_selector("text=0 measured by you, ann")
         other.wait_for_selector("#card:visible")
-        assert "Not counted: ticket 0" in other.inner_text("#notice")
+        assert re.match("Not counted: .*ticket 0 ", other.inner_text("#notice"))
         assert "Does somebody else here use the name ann?" in other.inner_text("#notice")
-
-
-@pytest.mark.parametrize(("typed", "told_as"), [("1,234", None), ("1e999", None), ("-0,5", -0.5), (",5", 0.5)])
-def test_what_may_be_two_numbers_is_not_guessed(browser, server, typed, told_as):
-    url = begun(server, f"typed-{['1,234', '1e999', '-0,5', ',5'].index(typed)}")
-    with measuring(browser, url, "eve") as page:
-        page.fill("#value", typed)
-        page.click("#send")
-        page.wait_for_selector("text=A reading is a number" if told_as is None else "text=1 measured by you, eve")
-    with server.client() as http:
-        rows = http.get(url.replace("/s/", "/studies/") + "/readings.csv").text.splitlines()[1:]
-    assert [float(row.split(",")[3]) for row in rows] == ([] if told_as is None else [told_as])
 
 
 def test_a_share_is_told_by_two_buttons(browser, server):
@@ -189,13 +181,19 @@ def test_a_share_is_told_by_two_buttons(browser, server):
         page.wait_for_selector("text=1 measured by you, dan")
 
 
-def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
+def test_the_form_estimates_and_starts_a_study(browser, server):
     with opened(browser, f"{server.url}/new") as page:
         page.fill("#title-in", "By the form")
         page.get_by_label("Arms, one per line").fill("A\nB")
         page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
         page.get_by_label("A difference worth finding").fill("0.01")
         page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
+        first = page.inner_text("#estimate")
+        page.route("**/estimate", lambda _: None)  # an answer that does not come
+        page.fill("#id-in", "by-the-form")
+        assert page.inner_text("#estimate") == first
+        page.fill("#gap", "1.5")
+        assert page.inner_text("#estimate") == "Estimating ..."
         page.get_by_role("button", name="Start").click()
         page.wait_for_selector("text=No reading yet")
         assert page.url == f"{server.url}/s/by-the-form"
@@ -203,60 +201,40 @@ def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
         page.wait_for_selector(".cards h2:has-text('By the form')")
 
 
-def test_the_form_never_shows_the_estimate_of_another_question(browser, server):
-    with opened(browser, f"{server.url}/new") as page:
-        page.fill("#arms", "A\nB")
-        page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
-        first = page.inner_text("#estimate")
-        page.route("**/estimate", lambda _: None)  # an answer that does not come
-        page.fill("#title-in", "Another title")
-        assert page.inner_text("#estimate") == first
-        page.fill("#gap", "1.5")
-        assert page.inner_text("#estimate") == "Estimating ..."
-
-
-def test_the_address_of_a_study_may_be_chosen(browser, server):
+def test_a_name_that_is_taken_is_reported_and_can_be_changed(browser, server):
     begun(server, "taken")
-    with opened(browser, f"{server.url}/new") as page:
-        page.fill("#id-in", "taken")
-        page.fill("#title-in", "Another one")
-        page.fill("#arms", "A\nB")
-        page.get_by_role("button", name="Start").click()
-        page.wait_for_selector("#notice:has-text('choose another one')")
-        assert page.evaluate("document.activeElement.id") == "id-in"
-        page.fill("#id-in", "free")
-        page.get_by_role("button", name="Start").click()
-        page.wait_for_url("**/s/free")
+    for arms, message in (("A\nB", "choose another one"), ("A\nB", "This study is there already")):
+        with opened(browser, f"{server.url}/new") as page:
+            page.fill("#id-in", "taken" if "choose" in message else "free")
+            page.fill("#title-in", "Another one")
+            page.fill("#arms", arms)
+            page.get_by_role("button", name="Start").click()
+            page.wait_for_selector(f"#notice:has-text('{message}')")
+            assert page.evaluate("document.activeElement.id") == "id-in"
+            if "choose" in message:
+                page.fill("#id-in", "free")
+                page.get_by_role("button", name="Start").click()
+            else:
+                page.get_by_role("link", name="Open it").click()
+            page.wait_for_url("**/s/free")
 
 
-@pytest.mark.parametrize(("typed", "share"), [("", None), ("five", None), ("50", None), ("7,5 %", 0.075)])
-def test_a_bound_that_is_none_begins_no_study(browser, server, typed, share):
-    """Else nothing would be promised of bad readings, or too much, and nobody would know."""
+def test_a_bound_that_is_not_a_share_starts_no_study(browser, server):
+    """Such a study would assume nothing about bad readings, or too much."""
     with opened(browser, f"{server.url}/new", **PHONE) as page:
-        page.fill("#title-in", f"Bounded by {typed}")
+        page.fill("#title-in", "Bounded")
         page.fill("#arms", "A\nB")
-        page.fill("#eps", typed)
-        page.get_by_role("button", name="Start").click()
-        if share is None:
+        for typed in ("", "five", "50"):
+            page.fill("#eps", typed)
+            page.get_by_role("button", name="Start").click()
             page.wait_for_selector("#notice:has-text('from 0 to below 50')")
             assert page.evaluate("document.activeElement.id") == "eps"
             assert page.locator("#notice").evaluate("e => e.getBoundingClientRect().top") >= 0  # in sight
-            return
+        page.fill("#eps", "7,5 %")
+        page.get_by_role("button", name="Start").click()
         page.wait_for_selector("text=No reading yet")
-        name = page.url.rpartition("/")[2]
-    with server.client() as http:
-        definition = http.get(f"/studies/{name}").json()["definition"]
-    assert definition["problem"]["contamination"]["eps"] == share
-
-
-def test_a_new_study_says_how_readings_come_in(browser, server):
-    url = begun(server, "hints")
-    with opened(browser, url) as page:
-        page.wait_for_selector("#how:visible")
-        assert "Comparing Lemon, Ginger and Mint." in page.inner_text("#summary")
-        assert page.inner_text("#how-work") == f"truearm work {server.url} hints -- ./measure {{arm}}"
-        told(server, "hints", 1)
-        page.wait_for_selector("#how", state="hidden", timeout=20_000)
+    definition = server.get("/studies/bounded")["definition"]
+    assert definition["problem"]["contamination"]["eps"] == 0.075
 
 
 def test_what_is_saved_can_be_verified(browser, server, tmp_path):
@@ -267,36 +245,23 @@ def test_what_is_saved_can_be_verified(browser, server, tmp_path):
         with page.expect_download() as download:
             page.click("#json")
         download.value.save_as(tmp_path / download.value.suggested_filename)
-    words = [sys.executable, "-m", "truearm", "verify", str(tmp_path / "saved.json")]
-    done = subprocess.run(
-        words, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "Verified"), done.stderr
+    assert truearm("verify", str(tmp_path / "saved.json")).startswith("Verified:")
 
 
-def test_a_study_that_is_not_there_offers_nothing(browser, server):
-    with opened(browser, f"{server.url}/s/nowhere") as page:
-        page.wait_for_selector("h1:has-text('There is no such study')")
-        assert page.inner_text("#notice") == "Check the address, or choose one of the studies."
-        assert not page.is_visible(".actions")
+def test_a_study_that_does_not_exist_offers_no_action(browser, server):
     begun(server, "unasked", passive=True)
-    with opened(browser, f"{server.url}/s/unasked/next", **PHONE) as page:
-        page.fill("#worker", "fay")
-        page.click("text=Start")
-        page.wait_for_selector("text=Nobody is asked here")
-
-
-def test_names_are_text_and_the_policy_holds(browser, server):
-    url = begun(server, "hostile", arms=(HOSTILE, "two\nlines", "'\"&"))
-    told(server, "hostile", 3)
-    with opened(browser, url, color_scheme="dark", viewport={"width": 360, "height": 700}) as page:
-        page.wait_for_selector("#intervals")
-        assert page.locator("main img").count() == 0
-        assert HOSTILE in page.inner_text("#intervals")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        ticks = page.locator(".ticks span[data-style]")
-        assert ticks.count()
-        assert ticks.first.evaluate("e => e.style.left").endswith("%")
+    for path, message in (
+        ("/s/nowhere", "There is no such study"),
+        ("/s/%C3%28", "There is no such study"),
+        ("/s/%C3%28/next", "There is no such study"),
+        ("/s/unasked/next", "Nobody is asked here"),
+    ):
+        with opened(browser, server.url + path, **PHONE) as page:
+            if path.endswith("next"):
+                page.fill("#worker", "fay")
+                page.click("text=Start")
+            page.wait_for_selector(f"text={message}")
+            assert path.endswith("next") or not page.is_visible(".actions")
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +295,7 @@ def test_a_token_that_does_not_suffice_can_be_replaced_and_nothing_typed_is_lost
         page.wait_for_selector("text=Only mine")
 
 
-def test_a_token_is_asked_for_and_stays_in_the_tab(browser, guarded):
+def test_a_token_is_requested_and_stays_in_the_tab(browser, guarded):
     server, tokens = guarded
     with opened(browser, server.url) as page:
         page.wait_for_selector("#token")
@@ -343,103 +308,53 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser, guarded):
         assert tokens["admin"] not in page.url
 
 
-@pytest.mark.parametrize("path", ["/", "/s/mine", "/s/mine/next"])
-@pytest.mark.parametrize(("token", "said"), [("ta_forged", "unknown or was removed"), ("жетон", "not a token")])
-def test_a_token_that_is_not_known_or_none_is_said_to_be_so(browser, guarded, path, token, said):
+@pytest.mark.parametrize(
+    ("path", "token", "message"),
+    [
+        ("/", "ta_forged", "unknown or was removed"),
+        ("/s/mine", "жетон", "not a token"),
+        ("/s/mine/next", "ta_forged", "unknown or was removed"),
+    ],
+)
+def test_an_invalid_token_is_reported_and_can_be_replaced(browser, guarded, path, token, message):
     server, tokens = guarded
     with opened(browser, f"{server.url}{path}#token={token}") as page:
         if path.endswith("next"):
             page.fill("#worker", "ann")
             page.click("text=Start")
-        page.wait_for_selector(f"#token-form:has-text('{said}')")
+        page.wait_for_selector(f"#token-form:has-text('{message}')")
         assert ("needs a token" if token == "ta_forged" else "onnection") not in page.inner_text("body")
-        page.fill("#token", "ключ")
-        page.keyboard.press("Enter")
-        page.wait_for_timeout(300)
-        assert page.is_visible("#token-form")
         page.fill("#token", tokens["worker"])
         page.keyboard.press("Enter")
         page.wait_for_selector("#card:visible" if path.endswith("next") else "text=Only mine")
         assert page.is_hidden("#token-form")
 
 
-def test_one_reading_is_a_reading(browser, server):
-    url = begun(server, "first")
-    with server.client() as http:
-        http.post("/studies/first/ask", json={"worker": "ann"})
-        assert http.get("/studies/first/live").json()["answer"] == "No reading yet"
-        http.post("/studies/first/tell", json={"readings": [{"ticket": 0, "value": 1}]})
-        assert http.get("/studies/first/live").json()["answer"] == "Too early to tell"
-    with opened(browser, url) as page:
-        page.wait_for_selector("h1:has-text('Too early to tell')")
-        page.goto(server.url)
-        page.wait_for_selector(".cards li:has-text('About first'):has-text('Too early to tell')")
-
-
-def test_a_passive_study_goes_on(browser, server):
+def test_a_passive_study_continues(browser, server):
     url = begun(server, "flow", arms=("North", "South"), passive=True, contamination=0.05)
+    draw = random.Random(3)
+
+    def give(n):
+        rows = [{"arm": arm, "value": draw.gauss(3 * (arm == "North"), 1)} for arm in ("North", "South") * n]
+        with server.client() as http:
+            http.post("/studies/flow/readings", json={"key": str(n), "readings": rows})
+
     card = ".cards li:has-text('About flow')"
     with opened(browser, url) as page:
         page.wait_for_selector("#how:has-text('/studies/flow/readings')")
         assert page.is_hidden("#next")
-        give(server, "flow", 3)
+        give(3)
         page.wait_for_selector("h1:has-text('No winner yet')", timeout=20_000)
         page.goto(server.url)
         page.wait_for_selector(f"{card}:has-text('North leads')")
         assert page.inner_text(f"{card} .chip") == "running"
-        give(server, "flow", 200)
+        give(200)
         page.wait_for_selector(f"{card}:has-text('North is best')", timeout=20_000)
         assert page.inner_text(f"{card} .chip") == "decided"
 
 
-def give(server, name, n):
-    with server.client() as http:
-        draw = random.Random(n)
-        values = [
-            {"arm": arm, "value": draw.gauss(3 * (arm == "North"), 1)}
-            for _ in range(n)
-            for arm in ("North", "South")
-        ]
-        http.post(f"/studies/{name}/readings", json={"key": str(n), "readings": values})
-
-
-def test_what_ended_undecided_is_not_called_undecided_yet(browser, server):
-    url = begun(server, "short", arms=("A", "B"), max_pulls=4)
-    told(server, "short", 2)
-    with opened(browser, url) as page:
-        page.wait_for_selector("h1:has-text('Ended without a decision')")
-        assert "No winner: A or B may have the highest median." in page.inner_text("#summary")
-        assert "yet" not in page.inner_text("header")
-        page.goto(server.url)
-        page.wait_for_selector(".cards li:has-text('About short') .chip:has-text('ended')")
-
-
-def test_the_same_form_again_says_that_the_study_is_there(browser, server):
-    for time in ("first", "second"):
-        with opened(browser, f"{server.url}/new") as page:
-            page.fill("#title-in", "Sent twice")
-            page.fill("#arms", "A\nB")
-            page.get_by_role("button", name="Start").click()
-            if time == "first":
-                page.wait_for_url("**/s/sent-twice")
-                continue
-            page.wait_for_selector("text=This study is there already")
-            assert page.evaluate("document.activeElement.id") == "id-in"
-            page.get_by_role("link", name="Open it").click()
-            page.wait_for_url("**/s/sent-twice")
-
-
-def test_an_address_that_cannot_be_read_is_no_study(browser, server):
-    for path in ("/s/%C3%28", "/s/%C3%28/next"):
-        with opened(browser, server.url + path) as page:
-            if path.endswith("next"):
-                page.fill("#worker", "ann")
-                page.click("text=Start")
-            page.wait_for_selector("h1:has-text('There is no such study')")
-
-
-def test_who_changes_the_name_keeps_the_pull_and_may_give_it_back(browser, server):
-    """Given back under a name it was not asked for, a pull would stay out, and nobody knew."""
+def test_a_worker_who_changes_the_name_keeps_the_pull(browser, server):
+    """A pull released under another name than it was requested for stayed out."""
     url = begun(server, "renamed")
     with measuring(browser, url, "anm") as page:
         page.get_by_role("button", name="Change name").click()
@@ -459,39 +374,7 @@ def test_who_changes_the_name_keeps_the_pull_and_may_give_it_back(browser, serve
     assert {out["worker"] for out in found["out"]} <= {"ann"}
 
 
-def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
-    with Server(tmp_path / "studies.db", "--rate", "100000") as many:
-        for i in range(60):
-            begun(many, f"s{i:02}")
-        with opened(browser, many.url) as page:
-            page.wait_for_selector("#more:visible")
-            held = []
-
-            def hold(route):  # a look that is long in coming
-                held.append(route)
-
-            page.route("**/studies", hold)
-            page.wait_for_timeout(3500)
-            page.locator("#more").evaluate("e => {e.click(); e.click()}")
-            page.wait_for_selector(".cards li:nth-child(60)")
-            for route in held:
-                route.continue_()
-            page.wait_for_timeout(500)
-            assert held
-            assert page.locator(".cards li").count() == 60
-
-
-def test_long_names_leave_room_for_the_rest(browser, server):
-    """Names of two hundred letters filled a phone before anything could be done."""
-    arms = [f"the {i}th name that somebody pasted from a table " * 4 for i in range(4)]
-    url = begun(server, "wordy", arms=arms, contamination=0.2)
-    told(server, "wordy", 6)
-    with opened(browser, url, **PHONE) as page:
-        page.wait_for_selector("h1:has-text('may still be better')")
-        assert page.locator(".actions .button").first.bounding_box()["y"] < PHONE["viewport"]["height"]
-
-
-def test_a_list_that_renews_itself_leaves_the_focus(browser, server):
+def test_a_list_that_refreshes_keeps_the_focus(browser, server):
     begun(server, "focused")
     with opened(browser, server.url) as page:
         page.wait_for_selector(".cards a[href='/s/focused']")
@@ -501,25 +384,14 @@ def test_a_list_that_renews_itself_leaves_the_focus(browser, server):
         assert page.evaluate("document.activeElement.getAttribute('href')") == "/s/focused"
 
 
-def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
-    url = begun(server, "keys")
-    for path in ("/new", "/s/keys", "/s/keys/next"):
-        with opened(browser, server.url + path) as page:
-            page.wait_for_timeout(300)
-            unnamed = """() => [...document.querySelectorAll('main input, main textarea, main select')]
-                .filter(e => !e.labels.length && !e.getAttribute('aria-label')).map(e => e.id)"""
-            assert page.evaluate(unnamed) == []
-    with opened(browser, url) as page:
-        page.wait_for_selector("text=No reading yet")
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+UNLABELED = """() => [...document.querySelectorAll('main input, main textarea, main select')]
+    .filter(e => !e.labels.length && !e.getAttribute('aria-label')).map(e => e.id)"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 390, 1280])
-def test_every_page_can_be_read_and_the_focus_be_seen(browser, server, scheme, width):
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (390, "light"), (1280, "dark"), (1280, "light")])
+def test_every_page_is_readable_and_reachable_by_keys(browser, server, scheme, width):
     name = f"looks-{scheme}-{width}"
-    begun(server, name, arms=("Lemon", "a-name-without-a-single-break-" * 4, HOSTILE))
+    begun(server, name, arms=("Lemon", "a-name-without-a-single-break-" * 4, HOSTILE, "two\nlines"))
     told(server, name, 3)
     more = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
     for path, there in (
@@ -531,10 +403,18 @@ def test_every_page_can_be_read_and_the_focus_be_seen(browser, server, scheme, w
     ):
         with opened(browser, server.url + path, **more) as page:
             page.wait_for_selector(there)
+            assert page.evaluate(UNLABELED) == []
             if path.endswith("next"):
                 page.fill("#worker", "ida")
                 page.keyboard.press("Enter")
                 page.wait_for_selector("#card:visible")
+            else:
+                page.keyboard.press("Tab")
+                assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+            if there == "#intervals":
+                assert HOSTILE in page.inner_text(there)
+                assert page.locator(".ticks span[data-style]").first.evaluate("e => e.style.left").endswith("%")
+            assert page.locator("main img").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert min(page.evaluate(CONTRASTS))[0] >= 4.5, (path, min(page.evaluate(CONTRASTS)))
             for _ in range(4):

@@ -86,31 +86,24 @@ def run(name, policy):
     return drive(policy, problem_for(name), readings(), keep=True)
 
 
-def test_the_best_of_distant_arms_is_found(run):
-    assert run.verdict is not None
+def test_the_best_of_distant_arms_is_found_and_excluded_arms_stay_out(policy, run):
     assert (run.verdict.best, run.verdict.candidates) == ("A", ("A",))
-    assert {told.arm for told in run.verdict.claims} == {"B", "C"}
+    assert {claim.arm for claim in run.verdict.claims} == {"B", "C"}
+    alive = {"A", "B", "C"}
+    for state, batch in zip(run.states, [*run.batches, {}], strict=True):
+        now = set(policy.standing(state).alive)
+        assert set(batch) <= now <= alive
+        assert all(isinstance(n, int) and n > 0 for n in batch.values())
+        alive = now
+    assert all(run.batches)
+    first, last = policy.standing(run.states[0]), policy.standing(run.states[-1])
+    assert (first.leader, last.leader) == (None, "A")
+    assert "A" in last.so_far.candidates
 
 
 def test_old_states_still_answer_as_they_did_and_survive_a_pickle(policy, run):
     for state, answer in zip(run.states, [*run.batches, run.verdict], strict=True):
         assert policy.ask(state) == policy.ask(pickle.loads(pickle.dumps(state))) == answer
-
-
-def test_batches_are_positive_and_name_known_arms(run):
-    for batch in run.batches:
-        assert batch
-        assert set(batch) <= {"A", "B", "C"}
-        assert all(isinstance(n, int) and n > 0 for n in batch.values())
-
-
-def test_an_excluded_arm_is_never_asked_for_again(policy, run):
-    alive = {"A", "B", "C"}
-    for state in run.states:
-        now = set(policy.standing(state).alive)
-        assert now <= alive
-        alive, answer = now, policy.ask(state)
-        assert isinstance(answer, Verdict) or set(answer) <= alive
 
 
 def test_order_of_arrival_inside_a_batch_is_indifferent(name, policy, run):
@@ -133,7 +126,7 @@ def result_of(policy, problem, tapes):
 
 
 @pytest.mark.parametrize("value", TIED.values(), ids=TIED)
-def test_of_equal_readings_no_arm_is_called_worse(name, policy, value):
+def test_no_arm_is_worse_if_all_readings_are_equal(name, policy, value):
     result = result_of(policy, problem_for(name), constant(value))
     assert set(result.candidates) == {"A", "B", "C"}
     assert {*result.ties, result.best} in ({"A", "B", "C"}, {None}, {"A", "B", "C", None})
@@ -148,7 +141,7 @@ def test_readings_without_an_order_name_no_best_arm(name, policy, value):
 
 
 def test_an_arm_that_always_fails_leaves_the_best_open(name, policy):
-    """Nobody knows what it would have said, and so many failures are not what eps promised."""
+    """Its readings are unknown, and that many failures are more than eps allows."""
     tapes = {**readings(means=(0.0, 5.0, 0.0)), "A": np.full(LENGTH, np.nan)}
     result = result_of(policy, problem_for(name), tapes)
     assert result.best is None
@@ -176,7 +169,7 @@ def test_infinite_readings_of_one_arm_are_an_order(name, policy, value):
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
-def test_a_stranger_can_verify_the_certificate(name, policy, goal):
+def test_the_certificate_can_be_verified(name, policy, goal):
     problem = replace(problem_for(name), goal=goal)
     tapes = {arm: problem.sign * tape for arm, tape in readings().items()}
     used = {arm: tape.tolist() for arm, tape in drive(policy, problem, tapes).used(tapes).items()}
@@ -185,14 +178,6 @@ def test_a_stranger_can_verify_the_certificate(name, policy, goal):
     assert plain["best"] == "A"
     assert name.startswith("partial") or verify(plain)
     assert verify(plain, policy=policy)
-
-
-def test_the_standing_says_who_leads(policy, run):
-    first, last = policy.standing(run.states[0]), policy.standing(run.states[-1])
-    assert first.leader is None
-    assert last.leader == "A"
-    assert last.so_far is not None
-    assert "A" in last.so_far.candidates
 
 
 @pytest.mark.parametrize(

@@ -85,24 +85,6 @@ def test_every_engine_decides_as_the_readings_do(tmp_path, monkeypatch, asked):
         ta.analyze(all_sources["polars"], arm="site", value="ms", round="user")
 
 
-def test_units_that_time_out_or_are_missing_are_as_in_memory():
-    cells = [1.0, np.inf, 2.0, np.nan, -np.inf, 3.0, 4.0, 5.0]
-    frame = pl.DataFrame({"arm": ["A"] * 8 + ["B"] * 8, "x": cells * 2, "u": [1, 1, 2, 2, 3, 3, 4, 4] * 2})
-    frame = pl.concat([frame] * 80)
-    frame = frame.with_columns(
-        u=pl.col("u").cast(pl.String) + "/" + (pl.int_range(frame.height) // 16).cast(pl.String)
-    )
-    exact = ta.analyze(frame.to_dict(as_series=False), arm="arm", value="x", unit="u")
-    for source in (frame.lazy(), duckdb.from_arrow(frame.to_arrow())):
-        assert decided(ta.analyze(source, arm="arm", value="x", unit="u")) == decided(exact)
-
-
-def test_a_nan_in_parquet_is_missing_whatever_the_statistics_of_its_column_say(tmp_path):
-    frame = pl.DataFrame({"arm": ["A", "B"] * 600, "x": [1.0, 2.0, float("nan"), 4.0] * 300})
-    frame.write_parquet(tmp_path / "a.parquet", statistics=True)
-    assert ta.analyze(tmp_path / "a.parquet", arm="arm", value="x").missing == {"A": 300, "B": 0}
-
-
 @pytest.mark.parametrize("values", [[1e308, -1e308, 5e-324, 0.0], [1.7976931348623157e308, 1.0], [3.0]])
 def test_readings_as_far_apart_as_numbers_can_be_are_counted(values):
     frame = pl.DataFrame({"arm": ["A", "B"] * 600, "x": (values * 1200)[:1200]})

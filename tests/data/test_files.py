@@ -130,7 +130,7 @@ def test_a_mark_between_thousands_stands_before_three_digits(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["xlsx", "json", "jsonl"])
-def test_marks_are_those_of_text_and_not_of_numbers(tmp_path, ending):
+def test_marks_apply_to_text_and_not_to_numbers(tmp_path, ending):
     """A number 1.234 in JSON lines was read as 1234 if thousands='.'."""
     path = write(tmp_path / f"a.{ending}", {"site": ["A", "B"], "ms": [1.234, 5.0]})
     assert tapes(path, "site", "ms", decimal=",", thousands=".") == {"A": [1.234], "B": [5.0]}
@@ -152,12 +152,10 @@ def test_arms_are_text_as_written_without_blanks_around_them(tmp_path):
             tapes(tmp_path / name, "site", "ms")
 
 
-def test_numbers_and_odd_names_as_arms(tmp_path):
+def test_names_with_quotes_are_names(tmp_path):
     names = ["it's", 'say "hi"', "semi;colon", "ünï"]
     parquet.write_table(pa.table({'a "b"': names, "x'y": [1, 2, 3, 4]}), tmp_path / "a.parquet")
     assert list(tapes(tmp_path / "a.parquet", 'a "b"', "x'y")) == names
-    parquet.write_table(pa.table({"arm": [10, 9], "x": [True, False]}), tmp_path / "b.parquet")
-    assert tapes(tmp_path / "b.parquet", "arm", "x") == {"10": [1.0], "9": [0.0]}
 
 
 @pytest.mark.parametrize("rows", [1 << 20, (1 << 20) - 1])
@@ -203,25 +201,20 @@ WRONG = [
     ("a.jsonl", "no\n", "'a.jsonl' cannot be read"),
     ("a.arrow", "no", "cannot be read as arrow"),
     ("a.xlsx", "no", "'a.xlsx' is not an Excel workbook"),
-    ("a.xlsx.gz", "no", "ending '.gz' of 'a.xlsx.gz' is unknown; .*or unpack it"),
     ("a.csv.bz2", "no", "ending '.bz2' of 'a.csv.bz2' is unknown; .*or unpack it"),
     ("empty.csv", "", "'empty.csv' is empty"),
-    ("blank.csv", "  \n\n", "the data have no rows"),
     ("head.csv", "A,B\n", "the data have no rows"),
     ("packed.csv.gz", "A,B\n1,2\n", "'packed.csv.gz' cannot be read"),
     ("long.csv", "variant,ms\nx,1\ny,2\n", "'variant' holds words; name the columns: arm='variant', value='ms'"),
     ("slip.csv", "A,B\nx,1\n2,2\n", "row 1 of column 'A' must be a number, but got 'x'"),
-    ("once.csv", "A,B\nx,1\n", "row 1 of column 'A' must be a number, but got 'x'"),
     ("day.csv", "A,B\n1,2024-01-31\n2,2024-02-01\n", "row 1 of column 'B' must be a number, but got '2024-01-31'"),
     ("more.csv", "A,B\n1,2\n3,4,5\n6,7\n", "line 3 of 'more.csv' has 3 cells, but the first line has 2"),
-    ("top.csv", "\nA,B\n1,2,3\n4,5,6\n", "line 3 of 'top.csv' has 3 cells, but the first line has 2"),
     ("less.tsv", "A\tB\n1\t2\n3\n", "line 3 of 'less.tsv' has 1 cell, but the first line has 2"),
     ("deep.csv", "A,B\n" + "1,2\n" * 60_000 + "1,2,3\n", "line 60002 of 'deep.csv' has 3 cells"),
     ("latin.csv", b"A,B\n1,2\n3,\xe4\n", "line 3 of 'latin.csv' is not UTF-8; convert it by: iconv -f cp1252"),
     ("quote.csv", 'A,B\n1,"2\n3,4\n', "line 2 of 'quote.csv' has a quote that does not end"),
     ("side.csv", ",".join(map(str, range(1_001))) + "\n", "there are 1,001 columns"),
     ("numbers.csv", "1.5,2.5\n3,4\n", "the first line of 'numbers.csv' holds numbers .*add a line above it"),
-    ("numbers.csv", "3,5\n4,6\n", "the first line of 'numbers.csv' holds numbers"),
     ("count.csv", "id,A,B\n1,1,5\n2,,6\n3,3,7\n", "column 'id' counts the rows.*round='id'"),
     ("sum.csv", "command,mean,stddev,median,user,system,min,max\na,1,1,1,1,1,1,1\n", "no single times; export"),
 ]
@@ -310,17 +303,10 @@ def test_parquet_of_every_type(tmp_path):
         parquet.write_table(table, tmp_path / f"{name}.parquet")
         expected = [None if x is None or np.isnan(float(x)) else float(x) for x in table["x"].to_pylist()]
         assert tapes(tmp_path / f"{name}.parquet", "arm", "x")["A"] == expected
-    for column in (
-        pa.array([1, 2], pa.timestamp("s")),
-        [[1], [2]],
-        ["1", "b"],
-    ):
+    for column in (pa.array([1, 2], pa.timestamp("s")), [[1], [2]], ["1", "b"]):
         parquet.write_table(pa.table({"arm": ["A", "B"], "x": column}), tmp_path / "wrong.parquet")
         with pytest.raises(InvalidArgument, match="row 1 of column 'x'"):
             tapes(tmp_path / "wrong.parquet", "arm", "x")
-    parquet.write_table(pa.table({"arm": [[1], [2]], "x": [1, 2]}), tmp_path / "nested.parquet")
-    with pytest.raises(InvalidArgument, match="column 'arm' must hold names, but its type is"):
-        tapes(tmp_path / "nested.parquet", "arm", "x")
     rows = {"a": [{"arm": "X", "x": 7}] * 2, "a.arm": ["B", "A"], "a.x": [1.0, 2.0]}
     parquet.write_table(pa.table(rows), tmp_path / "dots.parquet")
     assert tapes(tmp_path / "dots.parquet", "a.arm", "a.x") == {"B": [1.0], "A": [2.0]}

@@ -155,17 +155,7 @@ SECRET = "line one of many\n" * 500
         ("p.json", TWICE, "2 benchmarks are named 'x::a'"),
         ("p.json", {"benchmarks": [{"name": "a", "stats": {"data": [SECRET]}}]}, "line one"),
         ("sample.json", {"iters": [1.0], "times": [1.0, 2.0]}, "not one time for each count of iterations"),
-        ("sample.json", {"iters": [0.0], "times": [1.0]}, "not one time for each count of iterations"),
-        (
-            "raw.csv",
-            RAW + "Fib,Loop,,,,abc,ns,10\n",
-            "'raw.csv' looks like an export of criterion, but is not: ValueError",
-        ),
-        (
-            "raw.csv",
-            RAW + "Fib,Loop,,,,1,fortnights,10\n",
-            "'raw.csv' looks like an export of criterion, but is not",
-        ),
+        ("raw.csv", RAW + "Fib,Loop,,,,1,fortnights,10\n", "like an export of criterion, but is not: "),
         ("raw.csv", RAW + f'Fib,Loop,,,,"{SECRET}",ns,10\n', "looks like an export of criterion, but is not"),
     ],
 )
@@ -215,15 +205,6 @@ def test_files_are_compared_by_benchmark_and_never_benchmarks_with_each_other(tm
         ta.analyze([old, other])
     with pytest.raises(InvalidArgument, match=r"'x.csv' is csv"):
         ta.analyze([old, written(tmp_path / "x.csv", "A,B\n1,2\n")])
-
-
-def test_commands_of_hyperfine_in_two_files_are_compared(tmp_path):
-    rng = np.random.default_rng(4)
-    files = [
-        written(tmp_path / f"{name}.json", {"results": [{"command": f"./{name}", "times": times.tolist()}]})
-        for name, times in (("old", rng.normal(2, 0.1, 80)), ("new", rng.normal(1, 0.1, 80)))
-    ]
-    assert ta.analyze(files).best == "new"
 
 
 def test_what_a_race_exported_gives_the_same_answer(tmp_path):

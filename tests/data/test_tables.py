@@ -116,18 +116,10 @@ def test_order_by_times_of_every_type(tmp_path, unit, zone):
         assert tapes(source, "arm", "x", order="at")["A"] == [3, 2, 1]
 
 
-@pytest.mark.parametrize(
-    "codes",
-    [pd.Series([1, 2, 1]), pd.Categorical(["1", "2", "1"]), pd.array([1, 2, 1], dtype="Int64")],
-)
+@pytest.mark.parametrize("codes", [pd.Series([1, 2, 1]), pd.Categorical(["1", "2", "1"])], ids=["int", "category"])
 def test_names_become_strings(codes):
     frame = pd.DataFrame({"arm": codes, "x": pd.array([1, None, 3], dtype="Int64")})
     assert tapes(frame, "arm", "x") == {"1": [1.0, 3.0], "2": [None]}
-
-
-@pytest.mark.parametrize("frame", [{"A": [1.0], "a": [2.0]}, pd.DataFrame({"A": [1.0], "a": [2.0]})])
-def test_names_that_differ_in_case_are_different(frame):
-    assert tapes(frame) == {"A": [1.0], "a": [2.0]}
 
 
 def test_an_arm_that_first_rows_do_not_name_is_found():
@@ -149,12 +141,6 @@ def test_what_is_under_a_mask_is_no_reading_and_names_no_arm():
         tapes({"arm": names, "ms": [1.0, 2.0, 3.0]}, "arm", "ms")
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_whole_numbers_beyond_all_floats_are_rounded_in_every_frame(table, kind):
-    rows = {"site": ["A", "A", "B"], "ms": [2**60 + 300, None, -(2**60)]}
-    assert tapes(table(kind, rows), **BY) == {"A": [2.0**60 + 256, None], "B": [-(2.0**60)]}
-
-
 @pytest.mark.parametrize("kind", ["polars", "lazy polars", "pyarrow", "duckdb", "parquet"])
 @pytest.mark.parametrize("cell", [["A"], {"k": "A"}], ids=["list", "record"])
 def test_lists_and_records_name_no_arm_and_no_unit(table, kind, cell):
@@ -164,20 +150,9 @@ def test_lists_and_records_name_no_arm_and_no_unit(table, kind, cell):
             tapes(source, **roles)
 
 
-def test_types_of_names_that_few_know_are_read():
-    rows = pa.table({"site": pa.array(["B", "A", "B"]).cast(pa.string_view()), "ms": [1.0, 2.0, 3.0]})
-    assert tapes(rows, **BY)["B"] == [1.0, 3.0]
-    objects = pl.DataFrame({"site": pl.Series(["A", "B"], dtype=pl.Object), "ms": [1.0, 2.0]})
-    assert tapes(objects, **BY) == {"A": [1.0], "B": [2.0]}
-
-
 MANY = 1_001
 REFUSED = [  # columns, roles, message: the same in every kind
-    (
-        {"site": ["A", None, None], "ms": [1.0, 2.0, 3.0]},
-        BY,
-        "row 2 of column 'site' names no arm, nor does 1 more",
-    ),
+    ({"site": ["A", None, None], "ms": [1.0] * 3}, BY, "row 2 of column 'site' names no arm, nor does 1 more"),
     ({"site": list(range(MANY)), "ms": [1.0] * MANY}, BY, "arm='site' names 1,001 arms, but at most 1,000"),
     ({"site": ["x", "y"], "ms": [1.0, 2.0]}, {}, "'site' holds words; name the columns: arm='site', value='ms'"),
     (LONG, {**BY, "value": "other"}, "row 1 of column 'other' must be a number, but got 'x'"),
@@ -193,11 +168,6 @@ REFUSED = [  # columns, roles, message: the same in every kind
     (SITES, {"order": "at"}, "order='at' needs a long table"),
     (SITES, {**BY, "round": "rows"}, "round='rows' is for a wide table"),
     ({**SITES, "user": [1, 2, None, 3, 4, 2, 1]}, {**BY, "unit": "user"}, "row 3 of column 'user' names no unit"),
-    (
-        {**SITES, "user": [1, 2, None, 3, 4, 2, 1]},
-        {**BY, "round": "user"},
-        "row 3 of column 'user' names no round",
-    ),
     ({**SITES, "at": [1, 2, None, 4, 5, 6, 7]}, {**BY, "order": "at"}, "row 3 of column 'at' is empty, so its"),
     (
         {"site": ["A", "A", "B", "B"], "pid": [1, 1, 2, 3], "ms": [1.0, 2.0, 3.0, 4.0]},
@@ -226,31 +196,20 @@ DAY = "row 1 of column 'A' must be a number, but got .*2024.*; correct it"
     [
         (pd.DataFrame({"site": [1.0, np.nan], "ms": [1.0, 2.0]}), BY, "row 2 of column 'site' names no arm"),
         ({str(i): [1.0] for i in range(MANY)}, {}, "there are 1,001 columns, but at most 1,000 arms"),
-        ({"A": ["2024-01-31"]}, {}, DAY),
         ({"A": [pd.Timestamp("2024-01-31")]}, {}, DAY),
-        ({"A": [np.datetime64("2024-01-31")]}, {}, DAY),
         ({"site": ["A", "B"], "ms": ["1", "fast"]}, BY, "row 1 of column 'ms' must be a number, but got '1'"),
         (pd.DataFrame({"site": ["A", "B"], "ms": [1, "fast"]}), BY, "row 2 .* must be a number, but got 'fast'"),
         ({"A": [1.0, "oops"], "B": [1.0, 2.0]}, {}, "row 2 of column 'A' must be a number, but got 'oops'"),
-        ({"A": ["oops"], "B": [1.0]}, {}, "row 1 of column 'A' must be a number, but got 'oops'"),
         ({"A": [1, 10**400]}, {}, "row 2 of column 'A' must be a number, but got 1000"),
         ({"A": ["x" * 10_000]}, {}, "^.{1,300}$"),
         (pl.DataFrame({"site": ["A"], "ms": [NOON]}), BY, "row 1 of column 'ms' must be a number, but got .*2026"),
         ({1: [1.0], "1": [2.0]}, {}, TWICE),
         (pd.DataFrame([[1.0, 2.0]], columns=["1", "1"]), {}, TWICE),
-        (pa.table([[1.0], [2.0]], names=["1", "1"]), {}, TWICE),
         (pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"]), BY, "'ms' 2 times"),
         (pd.DataFrame([[1, 2]]), {}, r"must be strings, but got 0; use frame.rename\(columns=str\)"),
-        (
-            OWN_ROWS,
-            {**BY, "arm": pd.Series(["A", "B"])},
-            "arm must be the name of a column, a string, but got 0 A",
-        ),
         ({**OWN_ROWS, "at": [1, NOON]}, {**BY, "order": "at"}, "must hold numbers or times, all of one kind"),
-        (pd.DataFrame({"site": [], "ms": []}), BY, "the data have no rows"),
         ({"site": [], "ms": []}, BY, "the data have no rows"),
         (pd.Series([1.0, 2.0]), BY, r"but got Series; write \{'A': \[1, 2\], 'B': \[3, 4\]\}, or the path"),
-        ([1.0, 2.0], BY, "frame must be .* but got"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_remedy(frame, roles, message):

@@ -173,18 +173,16 @@ def test_readings_come_as_tables(http):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_come_in_parts(tmp_path, monkeypatch, kind):
-    """Few readings are in memory; the table has those that existed when it was requested."""
+    """A table has the readings that existed when it was requested, in order, whatever the size of a part."""
     monkeypatch.setattr(answers, "_PART_ROWS", 7)
     write = answers.as_csv if kind == "csv" else answers.as_parquet
     with hosting(tmp_path / "s.db") as host:
         host.create(NewStudy(arms=["A", "B"], id="parts"))
-        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
         host.ask("parts", "ann", 100)
-        host.release("parts", [3, 50], "ann")
-        asked = [ticket for ticket in reversed(range(100)) if ticket not in (3, 50, 51)]
-        host.tell("parts", [PullReading(ticket, float(ticket)) for ticket in asked], "bob")
+        tickets = [ticket for ticket in reversed(range(100)) if ticket != 51]
+        host.tell("parts", [PullReading(ticket, float(ticket)) for ticket in tickets], "bob")
+        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
         host.give("still", "k", [ArmReading(arm, value) for value in range(20) for arm in "BA"])
-        host.give("still", "l", [ArmReading("A", None)])
         found = {}
         for name in ("parts", "still"):
             with host.read(name) as hosted:
@@ -192,17 +190,13 @@ def test_tables_come_in_parts(tmp_path, monkeypatch, kind):
             answer = write(answers.readings(host.database, name, upto, passive=name == "still"))
             first = next(answer)
             host.tell("parts", [PullReading(51, 1.0)], "bob")
-            if name == "still":
-                host.give("still", "late", [ArmReading("A", 7.0)])
-            found[name] = [first, *answer]
-    assert (len(found["parts"]) > 97 / 7) == (kind == "csv")
+            found[name] = b"".join([first, *answer])
     read = pq.read_table if kind == "parquet" else pa.csv.read_csv
-    parts, still = (read(io.BytesIO(b"".join(found[name]))) for name in ("parts", "still"))
-    assert parts["ticket"].to_pylist() == sorted(asked)
-    assert parts["value"].to_pylist() == sorted(asked)
-    assert (set(parts["worker"].to_pylist()), parts["draw"].to_pylist()[:4]) == ({"bob"}, [0, 0, 1, 2])
-    assert still["arm"].to_pylist() == ["B", "A"] * 20 + ["A"]
-    assert still["value"].to_pylist()[:-1] == [value for value in range(20) for _ in "BA"]
+    parts, still = (read(io.BytesIO(found[name])) for name in ("parts", "still"))
+    assert parts["ticket"].to_pylist() == parts["value"].to_pylist() == sorted(tickets)
+    assert set(parts["worker"].to_pylist()) == {"bob"}
+    assert still["arm"].to_pylist() == ["B", "A"] * 20
+    assert still["value"].to_pylist() == [value for value in range(20) for _ in "BA"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -274,14 +268,6 @@ def test_the_head_of_events_ends(http):
     assert http.head("/studies/nowhere/events").status_code == 404
 
 
-def test_the_schema_has_every_form_of_an_answer(http):
-    paths = http.get("/openapi.json").json()["paths"]
-    shown, report = (paths[path]["get"] for path in ("/studies/{study}", "/studies/{study}/report"))
-    assert "304" in shown["responses"]
-    assert "If-None-Match" in [one["name"] for one in shown["parameters"]]
-    assert set(report["responses"]["200"]["content"]) == {"text/html", "application/json"}
-
-
 def test_events_go_on_after_the_last_one_known(http):
     place = begun(http, "events")
     asked(http, place, n=3)
@@ -296,9 +282,7 @@ def test_events_go_on_after_the_last_one_known(http):
 
 NEW = {"arms": ["A", "B"]}
 WRONG = [  # a request, its status, the field and the value that are wrong, and a word of what to do
-    ("POST /studies", {"arms": []}, 422, "arms", [], "a list of length >= 1"),
     ("POST /studies", {}, 422, "arms", None, "arms is missing"),
-    ("POST /studies", [1], 422, None, [1], "the body must be an object"),
     ("POST /studies", {"arms": ["A", "A"]}, 422, "arms", "A", "different names"),
     ("POST /studies", {"arms": ["A\0", "B"]}, 422, "arms", "A\0", "NUL"),
     ("POST /studies", {"arms": ["x" * 300]}, 422, "arms[0]", f"{'x' * 200}...", "text of length <= 200"),
@@ -309,55 +293,29 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "colour is not a field, but got 1; see"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),
-    ("POST /studies", NEW | {"delta": "x"}, 422, "delta", "x", "delta must be a number"),
     ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
-    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", "like '2%'"),
     ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
     ("POST /studies", NEW | {"tolerance": "2%", "at_least": 1}, 422, "tolerance", "2%", "write 0.02"),
-    ("POST /studies", NEW | {"quantile": 1}, 422, "quantile", 1, "0.5 is the median"),
     ("POST /studies", NEW | {"quantile": 0.9, "at_most": 1}, 422, "quantile", 0.9, "remove quantile or at_most"),
-    (
-        "POST /studies",
-        NEW | {"goal": "most"},
-        422,
-        "goal",
-        "most",
-        'goal cannot be this text, but got "most"; see',
-    ),
-    ("POST /studies", NEW | {"goal": "min", "at_least": 1}, 422, "goal", "min", "remove goal"),
+    ("POST /studies", NEW | {"goal": "most"}, 422, "goal", "most", "goal cannot be this text"),
     ("POST /studies", NEW | {"at_least": 1, "at_most": 2}, 422, "at_most", 2, "remove at_most or at_least"),
-    ("POST /studies", NEW | {"between": [3, 1]}, 422, "between", [3, 1], "must be two increasing"),
     ("POST /studies", NEW | {"between": [1, 3], "contamination": None}, 422, "between", [1, 3], "needs a bound"),
     ("POST /studies", NEW | {"missing": "independent"}, 422, "missing", "independent", "is not a field"),
     ("POST /studies", NEW | {"rounds": True, "quantile": 0.9}, 422, "quantile", 0.9, "remove quantile"),
     ("POST /studies", NEW | {"rounds": True, "passive": True}, 422, "passive", True, "remove one of the two"),
-    ("POST /studies", NEW | {"rounds": True, "policy": "lucb"}, 422, "policy", "lucb", "remove policy"),
     ("POST /studies", NEW | {"at_least": 1, "policy": "lucb"}, 422, "policy", "lucb", "use policy 'toptwo'"),
-    ("POST /studies", NEW | {"between": [1, 3], "policy": "lucb"}, 422, "between", [1, 3], "remove between"),
     ("POST /studies", NEW | {"tolerance": "2%", "policy": "lucb"}, 422, "tolerance", "2%", "give a number"),
     ("POST /studies/wrong/ask", {"worker": "ann", "n": 1001}, 422, "n", 1001, "1000 at most"),
-    ("POST /studies/wrong/ask", {"worker": "ann", "n": 0}, 422, "n", 0, "an integer >= 1"),
     ("POST /studies/wrong/ask", {"worker": "a\0"}, 422, "worker", "a\0", "remove them"),
-    ("POST /studies/wrong/ask", {"worker": 3}, 422, "worker", 3, "worker must be text, but got 3"),
     ("POST /studies/wrong/tell", {"readings": [{"ticket": 0}]}, 422, "readings[0].value", None, "is missing"),
-    (
-        "POST /studies/wrong/tell",
-        {"readings": [{"ticket": 0, "value": "1"}]},
-        422,
-        "readings[0].value",
-        "1",
-        "text",
-    ),
     ("POST /studies/still/ask", {"worker": "ann"}, 409, "study", "still", "send its readings to /readings"),
     ("POST /studies/nowhere/ask", {"worker": "ann"}, 404, "study", "nowhere", "see GET /studies"),
     ("GET /studies/nowhere", None, 404, "study", "nowhere", "see GET /studies"),
-    ("GET /studies/nowhere/events", None, 404, "study", "nowhere", "see GET /studies"),
     ("GET /studies/still/report", None, 409, "study", "still", "arms without a reading"),
     ("GET /studies?before=x", None, 422, "before", "x", "take it from `next`"),
     ("GET /studies/wrong/log?since=-1", None, 422, "since", "-1", "the last position you know"),
     ("GET /nowhere", None, 404, "path", "/nowhere", "/openapi.json"),
     ("PUT /studies", None, 405, "path", "/studies", "/openapi.json"),
-    ("POST /estimate", {"arms": 2, "gap": 0}, 422, "gap", 0, "a number >= 1e-06"),
 ]
 
 
@@ -415,12 +373,19 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.mark.parametrize(("path", "page"), [("/studies/100%25 sure", "/s/100%25%20sure"), ("/studies", "/")])
-def test_a_browser_is_led_to_the_page(http, path, page):
+def test_a_browser_is_redirected_to_the_page_and_a_program_gets_json(http, path, page):
     answer = http.get(path, headers={"Accept": BROWSER})
     assert (answer.status_code, answer.headers["location"]) == (303, page)
+    for accept in ("*/*", "application/json", "application/json, text/html"):
+        assert "json" in http.get(path, headers={"Accept": accept}).headers["content-type"]
 
 
-@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html"])
-def test_a_program_has_json(http, accept):
-    place = begun(http, "program")
-    assert http.get(place, headers={"Accept": accept}).json()["id"] == "program"
+def test_the_answer_of_a_study_in_words(http):
+    place = begun(http, "words", max_pulls=4)
+    shown = [http.get(f"{place}/live").json()["answer"]]
+    for ticket in range(4):
+        asked(http, place)
+        told(http, place, (ticket, ticket % 2))
+        shown.append(http.get(f"{place}/live").json()["answer"])
+    assert shown[:2] == ["No reading yet", "Too early to tell"]
+    assert shown[-1] == "Ended without a decision"
