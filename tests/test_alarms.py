@@ -7,12 +7,11 @@ import pytest
 from scipy.stats import binomtest
 
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.alarms import FALSE_ALARM, clusters, doubts, find, find_unshared_drift
+from truearm.claims.alarms import FALSE_ALARM, doubts, find, find_unshared_drift
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, log_evidence_of
-from truearm.evidence.units import Suspect
 from truearm.problem import Problem
 from truearm.report import words
 
@@ -125,16 +124,6 @@ def test_missing_readings_are_judged_by_the_declaration_and_are_no_doubt(rng):
     for share in (0.09, 0.6):
         tape[rng.random(2000) < share] = np.nan
         assert doubts(Judge.of(ONE, samples(ONE, tape))) == ()
-
-
-def test_rows_of_one_process_that_are_alike_are_a_doubt(rng):
-    pid, noise, arm = np.repeat(np.arange(20), 30), rng.normal(0, 1, 600), np.repeat([0, 1], 50)
-    alike, apart = (Suspect("pid", noise + by * rng.normal(0, 1, 20)[pid], pid % 2, pid) for by in (3.0, 0.0))
-    assert [(doubt.kind, doubt.detail) for doubt in clusters([alike, apart])] == [("clusters", "pid")]
-    assert clusters([apart]) == ()
-    (doubt,) = clusters([Suspect("host", rng.normal(0, 1, 100), arm, arm)])
-    assert (doubt.kind, doubt.detail) == ("confounded", "host")
-    assert "a difference of arms may be one of 'host'" in words.alarm(doubt, Problem(arms=("A", "B")))
 
 
 @pytest.mark.parametrize("k", [1, 3])

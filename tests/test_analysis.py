@@ -13,9 +13,7 @@ from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
 from truearm.errors import VerificationError
-from truearm.evidence import Levels, pair
-from truearm.evidence.sample import Sample
-from truearm.evidence.targets import Query
+from truearm.evidence import Levels
 from truearm.problem import Contamination
 
 FALSE_ALARM = 1e-4  # of each statistical test here: seeds are fixed, so this is how often another seed would fail
@@ -164,17 +162,6 @@ def test_the_best_arm_is_excluded_no_more_often_than_promised(design, adversary)
     assert binomtest(wrong, 100, 0.1, alternative="greater").pvalue > FALSE_ALARM
 
 
-@given(st.integers(0, 10_000), st.floats(-3, 30), st.sampled_from(["sequential", "fixed"]), st.booleans())
-def test_asking_only_whether_it_is_enough_gives_the_same_answer(seed, enough, design, closed):
-    rng = np.random.default_rng(seed)
-    a, b = (Sample.of(rng.integers(0, 30, rng.integers(1, 80)) + shift) for shift in (rng.integers(0, 20), 0))
-    levels = Levels.of(0.5, Contamination(0.03))
-    exact = pair(a, b, levels, closed=closed, query=Query(design)).log_value
-    quick = pair(a, b, levels, closed=closed, query=Query(design, enough=enough)).log_value
-    if abs(exact - enough) > 1e-9:
-        assert (quick >= enough) == (exact >= enough)
-
-
 def test_readings_that_refute_eps_by_being_missing_certify_nothing():
     nan = math.nan
     for tapes in (
@@ -221,27 +208,6 @@ def test_an_arm_is_excluded_by_whoever_is_strictly_better():
     found = next(f for f in by_few if {c.arm: c.leader for c in f.certificate.claims}["low"] == "few")
     assert found.ranking[0] == "few"  # enough to reject the last arm, too little to call it worse
     assert dict(found.excluded) == {"low": "many"}
-
-
-def processes(rng, level_sd, n=30):
-    """Return identical code in 10 processes of each arm, whose readings share what is special about a process."""
-    code = np.repeat(["A", "B"], 10 * n)
-    pid = np.repeat(np.arange(20), n)
-    level = rng.normal(10, level_sd, 20)
-    return {"code": code, "pid": pid, "ms": level[pid] + rng.normal(0, 0.1, 20 * n)}
-
-
-@pytest.mark.statistical
-def test_repeated_values_of_one_process_are_doubted_and_as_units_decide_nothing_wrong():
-    """40 files of identical code, delta = 5%: at most 8 wrong winners has probability above 1 - 1e-4."""
-    rng, doubted, wrong = np.random.default_rng(2), 0, 0
-    for _ in range(40):
-        data = processes(rng, 1.0)
-        found = analyze(data, arm="code", value="ms", goal="min")
-        doubted += found.status is Status.DOUBTFUL and [d.detail for d in found.doubts] == ["pid"]
-        wrong += analyze(data, arm="code", value="ms", unit="pid", goal="min").best is not None
-    assert doubted == 40
-    assert wrong <= 8
 
 
 @pytest.mark.parametrize("rounds", [None, "rows"])

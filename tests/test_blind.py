@@ -2,14 +2,13 @@
 
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import truearm as ta
+from entry import truearm
 
 EQUAL_RACES, MAX_ROUNDS = 50, 60
 
@@ -125,9 +124,7 @@ def test_blind_is_refused_where_truearm_did_not_draw_the_order(call):
 
 def test_a_race_is_blind_unless_another_target_is_asked_for(tmp_path):
     def run(*words):
-        call = [sys.executable, "-m", "truearm", "race", "--json", "-r", "12", *words, "true", "sleep 0.02"]
-        ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-        return json.loads(ended.stdout)
+        return json.loads(truearm("race", "--json", "-r", "12", *words, "true", "sleep 0.02", cwd=tmp_path).stdout)
 
     assert run()["contamination"] == "blind"
     assert run("--quantile", "0.5")["contamination"]["eps"] == 0.05

@@ -86,13 +86,6 @@ def test_dates_chosen_after_the_fact_certify_nothing():
     pytest.fail("no dates were found")
 
 
-@pytest.mark.parametrize("readings", [[1.0, 2.0], 3, "data.csv", None])
-def test_readings_to_verify_by_are_named_by_their_arm(readings):
-    found = analyze({"A": range(100, 300), "B": range(200)})
-    with pytest.raises(InvalidArgument, match=r"readings must be a dict of readings by arm, .*, but got"):
-        found.certificate.verify(readings)
-
-
 def undecided(seed, k=4):
     rng = np.random.default_rng(seed)
     gaps = rng.choice([0.0, 0.4, 0.6], k)

@@ -186,42 +186,11 @@ def test_a_run_that_goes_on_beyond_the_time_that_was_asked_for_is_stopped(tmp_pa
     )
 
 
-@pytest.mark.parametrize(("more", "told"), [(("--quantile", "0.5"), True), ((), False)])
-def test_drift_is_told_where_commands_are_compared_by_themselves(tmp_path, more, told):
-    line = "sh -c 'echo >> drifting; wc -l < drifting'"
-    found = race("--metric", "stdout", "--goal", "max", "-r", "100", *more, line, "echo 0", cwd=tmp_path)
-    assert ("depend on when they were taken" in found.stdout.replace("\n", " ")) is told
-
-
 def test_exactly_so_many_runs_are_whole_rounds():
     words = ("-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 2")
     found = json.loads(race("-r", "7", *words, "--json").stdout)
     assert found["pulls"]["arms"] == {"a": 7, "b": 7, "c": 7}
     assert found["target"] == "wins"
-
-
-@pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])
-def test_the_gate_on_the_best(name, code):
-    assert race(*NUMBERS, "--fail-unless-best", name).returncode == code
-
-
-def test_order_is_shuffled_by_the_seed(tmp_path):
-    orders = []
-    for number, seed in enumerate(("1", "1", "2")):
-        path = tmp_path / f"{number}.db"
-        race(*NUMBERS, "-r", "8", "--seed", seed, "--save", str(path))
-        with Store(path) as store:
-            orders.append([e.arm for e in store.events() if e.kind == "issued"])
-    assert orders[0] == orders[1] != orders[2]
-
-
-def test_a_saved_race_goes_on_where_it_stopped(tmp_path):
-    first = race(*NUMBERS, "-r", "5", "--save", "run.db", cwd=tmp_path)
-    assert "truearm race --resume run.db" in first.stdout.replace("\n", " ")
-    again = race("--resume", "run.db", "--json", cwd=tmp_path)
-    document = json.loads(again.stdout)
-    assert document["best"] == "high"
-    assert [len(r["times"]) for r in document["results"]] == list(document["pulls"]["arms"].values())
 
 
 def started(*words, cwd):

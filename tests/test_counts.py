@@ -10,13 +10,10 @@ from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import truearm as ta
-from reference import count_tapes, fixed_pair
+from reference import count_tapes
 from truearm.analysis import analyze
 from truearm.data import engines as data_engines
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.evidence import pair
-from truearm.evidence.levels import Levels
-from truearm.evidence.sample import Sample
 
 
 def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
@@ -105,25 +102,6 @@ def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
         assert found.tiers.places == exact.tiers.places
     if exact.control is not None:
         assert [v.standing for v in found.control.variants] == [v.standing for v in exact.control.variants]
-
-
-readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)
-
-
-@given(readings, readings, st.lists(st.floats(allow_nan=False), max_size=6), st.booleans(), st.booleans())
-def test_the_evidence_is_within_its_bracket(better, worse, edges, closed, fixed):
-    """Whatever the edges, bounds from counts are on both sides of the evidence (extensions 4.1)."""
-    table = count_tapes({"A": better, "B": worse}, edges=edges)
-    problem = ta.evidence.judge.Problem(arms=("A", "B"))
-    one, other = (table.arms()[arm].sample(problem, arm) for arm in ("A", "B"))
-    measure, levels = fixed_pair if fixed else pair, Levels(0.45, 0.45)
-    exact = measure(Sample.of(better), Sample.of(worse), levels, closed=closed).log_value
-    low = measure(one, other, levels, closed=closed).log_value
-    high = measure(one.at_best(), other.at_worst(), levels, closed=closed).log_value
-    assert low <= exact + 1e-9
-    assert exact <= high + 1e-9
-    if one.is_exact and other.is_exact:
-        assert low == pytest.approx(exact)
 
 
 def test_one_value_per_arm_in_a_bucket_is_not_one_value_in_all():

@@ -59,30 +59,12 @@ def test_schedules_justify_the_elimination_radius(k, delta, eps, r, adversary):
     assert sharp.total(r) <= printed.total(r)
 
 
-@given(k=st.integers(2, 100), delta=deltas, r=st.integers(1, 200), constants=st.sampled_from(["paper", "sharp"]))
-def test_a_schedule_adds_up(k, delta, r, constants):
-    schedule = bounds.elimination_schedule(k, delta, 0.1, 0.3, "prescient", constants=constants)
-    total = schedule.initial + sum(schedule.per_round(i) for i in range(1, r + 1))
-    assert schedule.total(r) == total
-
-
 @given(k=st.integers(2, 100), delta=deltas, r=st.integers(1, 300), eps=st.floats(0.0, 0.2), adversary=adversaries)
 def test_counting_readings_never_widens_the_radius(k, delta, r, eps, adversary):
     n = bounds.elimination_schedule(k, delta, eps, 0.3, adversary).total(r)
     promise = {"delta": delta, "eps": eps, "B": 4.0, "m2": 0.25, "reach": 0.3, "adversary": adversary}
     counted = bounds.counted_elimination_radius(r, n, k, **promise)
     assert counted <= bounds.elimination_radius(r, k, delta, 4.0, 0.25)
-
-
-@given(
-    k=st.integers(2, 50), delta=deltas, tolerance=st.floats(0.05, 5.0), survivor=st.sampled_from(["argmax", "any"])
-)
-def test_early_stop_is_the_first_round_that_will_do(k, delta, tolerance, survivor):
-    r = bounds.early_stop_round(tolerance, k, delta, 4.0, 0.25, survivor=survivor)
-    factor = 2 if survivor == "argmax" else 4
-    radii = factor * bounds.elimination_radius(np.arange(max(1, r - 50), r + 1), k, delta, 4.0, 0.25)
-    assert radii[-1] <= tolerance
-    assert np.all(radii[:-1] > tolerance)
 
 
 def test_round_deltas_sum_to_delta():

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from truearm import bounds, families
 
-from .cases import adversaries, assert_rarer, attacked, deltas, each_adversary, family, repetitions, sizes, vector
+from .cases import adversaries, assert_rarer, attacked, deltas, each_adversary, family, repetitions, vector
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,6 @@ def test_the_malicious_instance_attains_its_radius(eps, delta, more):
     assert law.m1 == (0.0, 0.0)
     assert eps / (0.5 + eps - a) <= 1  # the strike on Y = 0 is a probability
     assert binom.cdf(n // 2, n, 0.5 + a) <= delta * (1 + 1e-9)  # median < 1 needs at most n/2 ones
-
-
-@given(n=sizes, delta=deltas, eps=st.floats(0.0, 0.45), adversary=adversaries)
-def test_sharp_radius_is_never_worse_than_the_printed_one(n, delta, eps, adversary):
-    sharp = bounds.median_radius(n, delta, eps, adversary)
-    assert sharp <= bounds.median_radius(n, delta, eps, adversary, constants="paper")
 
 
 @given(

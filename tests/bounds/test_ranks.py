@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -77,16 +77,6 @@ def test_lower_rank_agrees_with_the_binomial_law(n, p, delta):
     r = bounds.lower_rank(n, p, delta)
     assert binom.cdf(r - 1, n, p) <= delta
     assert binom.cdf(r, n, p) > delta * (1 - 1e-8)
-
-
-@given(n=sizes, q=levels, delta=deltas, adversary=adversaries)
-def test_without_contamination_the_classical_interval(n, q, delta, adversary):
-    ranks = bounds.quantile_ranks(n, q, delta, 0.0, adversary)
-    low, high = binom.ppf(delta / 2, n, q), binom.isf(delta / 2, n, q)
-    assume(abs(binom.cdf(low, n, q) / (delta / 2) - 1) > 1e-8)
-    assume(abs(binom.sf(high, n, q) / (delta / 2) - 1) > 1e-8)
-    assert ranks.low == low
-    assert ranks.high == high + 1
 
 
 @given(n=sizes, p0=st.floats(0.05, 0.95), delta=deltas)

@@ -374,16 +374,6 @@ def test_a_worker_who_changes_the_name_keeps_the_pull(browser, server):
     assert {out["worker"] for out in found["out"]} <= {"ann"}
 
 
-def test_a_list_that_refreshes_keeps_the_focus(browser, server):
-    begun(server, "focused")
-    with opened(browser, server.url) as page:
-        page.wait_for_selector(".cards a[href='/s/focused']")
-        page.focus(".cards a[href='/s/focused']")
-        told(server, "focused", 1)
-        page.wait_for_selector(".cards a[href='/s/focused']:has-text('16 readings')", timeout=20_000)
-        assert page.evaluate("document.activeElement.getAttribute('href')") == "/s/focused"
-
-
 UNLABELED = """() => [...document.querySelectorAll('main input, main textarea, main select')]
     .filter(e => !e.labels.length && !e.getAttribute('aria-label')).map(e => e.id)"""
 

@@ -149,15 +149,6 @@ def test_an_arm_that_always_fails_leaves_the_best_open(name, policy):
     assert result.status is not Status.DOUBTFUL
 
 
-def test_an_arm_that_always_times_out_is_not_the_best(name, policy):
-    tapes = {**readings(means=(0.0, 9.0, 0.0)), "A": np.full(LENGTH, -math.inf)}
-    run = drive(policy, problem_for(name), tapes)
-    if name.startswith("partial"):  # of what an estimator makes of time-outs nothing is known
-        assert run.verdict is None or run.verdict.best in (None, "B")
-    else:
-        assert run.verdict.best == "B"
-
-
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_infinite_readings_of_one_arm_are_an_order(name, policy, value):
     tapes = {**readings(means=(0.0, 0.0, -9.0)), "B": np.full(LENGTH, value)}

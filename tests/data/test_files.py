@@ -312,17 +312,6 @@ def test_parquet_of_every_type(tmp_path):
     assert tapes(tmp_path / "dots.parquet", "a.arm", "a.x") == {"B": [1.0], "A": [2.0]}
 
 
-def test_a_damaged_page_of_parquet_is_an_error_and_the_next_file_is_read(tmp_path):
-    rows = {"arm": ["A", "B"] * 500, "x": np.random.default_rng(0).normal(size=1000)}
-    parquet.write_table(pa.table(rows), tmp_path / "a.parquet", compression="zstd")
-    content = bytearray((tmp_path / "a.parquet").read_bytes())
-    content[4:40] = bytes(36)
-    (tmp_path / "b.parquet").write_bytes(content)
-    with pytest.raises(InvalidArgument, match="cannot be read"):
-        tapes(tmp_path / "b.parquet", "arm", "x")
-    assert len(tapes(tmp_path / "a.parquet", "arm", "x")["A"]) == 500
-
-
 def test_a_query_reads_a_database_or_a_file(tmp_path):
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
         connection.execute("CREATE TABLE visits AS SELECT 'AB'[1 + i % 2] AS site, i AS ms FROM range(6) t(i)")

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -85,14 +84,6 @@ def test_pyperf_itself(tmp_path):
     found = collect(tmp_path / "p.json")
     [tape] = found.readings.values()
     assert (tape.size, found.units.name) == (3, "process")
-
-
-@pytest.mark.skipif(shutil.which("hyperfine") is None, reason="hyperfine is not installed")
-def test_hyperfine_itself(tmp_path):
-    words = ["hyperfine", "-N", "-r3", "--export-json", "h.json", "true", "sleep 0.01"]
-    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
-    found = collect(tmp_path / "h.json")
-    assert {name: tape.size for name, tape in found.readings.items()} == {"true": 3, "sleep 0.01": 3}
 
 
 def test_repetitions_of_google_benchmark_in_order_and_in_seconds(tmp_path):

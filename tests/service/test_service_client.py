@@ -219,17 +219,12 @@ OPTIONS = [
     {"contamination": None},
     {"contamination": np.float32(0.1)},
     {"tolerance": ta.Tolerance(0.07, relative=True)},
-    {"tolerance": ta.Tolerance(1 / 3, relative=True)},
-    {"tolerance": ta.Tolerance(0.25)},
     {"tolerance": "2%"},
     {"tolerance": np.float64(0.5), "delta": np.float32(0.01), "quantile": np.float32(0.75)},
     {"between": (0, math.inf)},
-    {"between": (-math.inf, np.int64(9))},
     {"at_most": np.int64(200)},
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
-    {"policy": "toptwo", "goal": "min"},
-    {"rounds": np.bool_(True)},
     {"rounds": True, "contamination": "blind"},
     {"rounds": True, "contamination": 0.05},
 ]
@@ -247,14 +242,11 @@ def test_a_client_takes_what_a_study_takes(server, options):
 
 WRONG = [
     ({"delta": 7}, "delta must be in"),
-    ({"delta": "x"}, "delta must be a number"),
-    ({"between": (2, 1)}, "between must be two increasing numbers"),
     ({"goal": "up"}, "goal must be 'max' or 'min'"),
     ({"regularity": ta.Regularity(B=4.7, m2=0.7, reach=0.25)}, "regularity is for policies"),
     ({"policy": "uniform"}, "policy must be 'toptwo' or 'lucb' on a server, but got 'uniform'"),
     ({"policy": ta.policies.by_name("elimination", constants="paper")}, "policy must be 'toptwo' or 'lucb'"),
     ({"gaol": "max"}, "gaol is an unexpected keyword argument; did you mean goal"),
-    ({"title": 3}, "title must be text, but got 3"),
     ({"lease": -1}, "lease must be a number > 0"),
     ({"passive": "no"}, 'passive must be true or false, but got "no"'),
 ]

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 
 import pyarrow as pa
@@ -281,6 +282,7 @@ def test_events_go_on_after_the_last_one_known(http):
 
 
 NEW = {"arms": ["A", "B"]}
+PYTHON = re.compile(r"\w=\S|\b(True|False|None)\b|Interval\(|\bdict|\btuple|\bta\.|\bStudy\(|\[\.\.\.\]")
 WRONG = [  # a request, its status, the field and the value that are wrong, and a word of what to do
     ("POST /studies", {}, 422, "arms", None, "arms is missing"),
     ("POST /studies", {"arms": ["A", "A"]}, 422, "arms", "A", "different names"),
@@ -329,6 +331,27 @@ def test_what_is_wrong_is_named(http, case):
     assert [answer.status_code, found.get("field"), found.get("value")] == expected, found
     assert answer.headers["content-type"] == "application/problem+json"
     assert remedy in found["detail"], found
+    assert not PYTHON.search(found["detail"]), found
+
+
+DEEP = b"[" * 5000 + b"]" * 5000
+BODIES = [  # a body, its status, the field that is wrong, and part of the message
+    (DEEP, 422, None, "the body must be an object; see"),
+    (b'{"worker": %b}' % DEEP, 422, "worker", "worker must be text; see"),
+    (b'{"worker": "a", "n": %b}' % DEEP, 422, "n", "n must be an integer; see"),
+    (b'{"worker": "\\ud800"}', 400, None, "without lone surrogates"),
+    (b'{"worker": "a', 400, None, "truncated"),
+    (b'{"worker": NaN}', 400, None, "invalid character"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "field", "words"), BODIES, ids=lambda value: str(value)[:30])
+def test_an_unreadable_body_is_refused_with_its_reason(http, body, status, field, words):
+    http.post("/studies", json={"arms": ["A", "B"], "id": "unreadable"})
+    answer = http.post("/studies/unreadable/ask", content=body, headers={"Content-Type": "application/json"})
+    found = answer.json()
+    assert (answer.status_code, found.get("field"), found.get("value")) == (status, field, None)
+    assert words in found["detail"]
 
 
 NUMBERS = [("1e400", "1e400"), ("9" * 400, f"{'9' * 200}..."), ("-1e999", "-1e999")]

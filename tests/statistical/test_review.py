@@ -56,13 +56,6 @@ def test_nor_does_a_study_that_stops_early():
     assert worse <= 5  # binomial, 20 runs at 5%: more has a chance of .0003; 30 of 40 before
 
 
-def test_who_is_behind_by_the_order_of_listing_is_no_excluded_candidate():
-    """Undecided among three: what only the order puts behind stays a candidate, in tables too."""
-    found = ta.analyze({"A": [1.0] * 60 + [2.0] * 40, "B": [1.0] * 60 + [0.0] * 40, "C": [0.5, 1.5] * 50})
-    for arm in found.candidates:
-        assert standing(found, arm) != "excluded"
-
-
 def equal_arms(rng, k, n):
     """Return arms of two values each, 0 in every median set, of which any may lead."""
     return {f"{i}": np.where(rng.random(n) < 0.5, -1.0, 1.0) * (1 + 0.001 * i) for i in range(k)}
