@@ -1,6 +1,7 @@
 """The command line as a shell and a terminal see it."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -17,11 +18,19 @@ TRUEARM = str(Path(sys.executable).with_name("truearm"))
 
 
 class Ended(NamedTuple):
-    """What a command line left behind, by the names of `subprocess`."""
+    """The end of a command, by the names of `subprocess`."""
 
     returncode: int
     stdout: str
     stderr: str
+
+    @property
+    def words(self):
+        return " ".join(self.stdout.split())
+
+    @property
+    def json(self):
+        return json.loads(self.stdout)
 
 
 def truearm(*words, env=None, cwd=".", **more):

@@ -8,8 +8,6 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
-import demo  # noqa: E402 - among the examples
-
 
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -26,9 +24,3 @@ def test_every_example_runs_and_answers(name, words):
     )
     assert ended.returncode in ((0,) if name == "demo.py" else (0, 3, 4)), ended.stderr
     assert re.search(words, " ".join(ended.stdout.split()))
-
-
-@pytest.mark.parametrize(("code", "ends"), [(0, 0), (3, 0), (4, 0), (2, 2)])
-def test_a_demo_that_does_not_decide_is_no_error_of_make(monkeypatch, code, ends):
-    monkeypatch.setattr(demo.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], code))
-    assert demo.main() == ends

@@ -11,7 +11,7 @@ TAPES = {"A": [float(i * 37 % 101) for i in range(200)], "B": [float(i * 37 % 10
 @pytest.mark.parametrize("more", [{}, {"at_least": 50}, {"tiers": True}, {"control": "A"}, {"round": "rows"}])
 @pytest.mark.parametrize("design", ["sequential", "fixed"])
 @pytest.mark.parametrize("adversary", ["oblivious", "malicious"])
-def test_a_contamination_that_is_nearly_none_answers_as_none(more, design, adversary):
+def test_a_tiny_contamination_answers_as_zero(more, design, adversary):
     tiny, none = (
         ta.analyze(TAPES, contamination=ta.Contamination(eps, adversary), design=design, **more)
         for eps in (1e-17, 0.0)

@@ -1,47 +1,24 @@
 """What people who come from hyperfine type: each option does what they expect, or says why not. Real commands."""
 
-import json
 import os
 import re
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import truearm as ta
-from truearm.cli import main
+from entry import truearm
 from truearm.verification import verify
 
 NUMBERS = ("--metric", "stdout", "--goal", "max")
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def words(self):
-        return " ".join(self.out.split())
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def race(capfd, tmp_path, monkeypatch):
+def race(tmp_path, monkeypatch):
     """Run `truearm race` in an empty folder, in this process: the commands are processes, and starts are quick."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        with pytest.raises(SystemExit) as ended:
-            main(["race", *words])
-        told = Ended(ended.value.code or 0, *capfd.readouterr())
-        assert "Traceback" not in told.err
-        return told
-
-    return run
+    return partial(truearm, "race")
 
 
 def log_of(name="log"):
@@ -75,8 +52,8 @@ def test_combinations_come_in_the_order_of_hyperfine(race):
 def test_an_export_to_standard_output_is_alone_there(race, kind):
     found = race(*NUMBERS, "-r1", f"--export-{kind}", "-", "-n", "a", "echo 1", "-n", "b", "echo 2")
     begins = {"json": "{", "csv": "command,mean", "markdown": "No winner yet", "html": "<!doctype html>"}
-    assert found.out.lower().startswith(begins[kind].lower())
-    assert "No winner yet" in found.err  # what is for people
+    assert found.stdout.lower().startswith(begins[kind].lower())
+    assert "No winner yet" in found.stderr  # what is for people
     assert not Path("-").exists()
 
 
@@ -85,11 +62,12 @@ def test_each_command_has_an_output_of_its_own_by_a_parameter(race):
     assert (log_of("1.txt"), log_of("2.txt")) == (["1"], ["2"])
 
 
-def test_show_output_shows_it(race):
-    found = race("-r1", "--show-output", "echo visible", "sh -c 'echo warned >&2'")
-    assert "visible" in found.out
-    assert "warned" in found.err
-    assert "--show-output" in race("--show-output", "--output", "null", "true", "echo").err
+def test_show_output_shows_it(race, capfd):
+    race("-r1", "--show-output", "echo visible", "sh -c 'echo warned >&2'")
+    shown = capfd.readouterr()
+    assert "visible" in shown.out
+    assert "warned" in shown.err
+    assert "--show-output" in race("--show-output", "--output", "null", "true", "echo").stderr
 
 
 def test_named_exit_codes_are_no_failures(race):
@@ -101,9 +79,9 @@ def test_named_exit_codes_are_no_failures(race):
 @pytest.mark.parametrize("given", ["-i=1", "--ignore-failure=1"])
 def test_other_exit_codes_still_stop(race, given):
     found = race(given, "-r3", "true", "sh -c 'echo why >&2; exit 4'")
-    assert found.code == 2
-    assert "exit code 4" in found.err
-    assert "why" in found.err
+    assert found.returncode == 2
+    assert "exit code 4" in found.stderr
+    assert "why" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -112,9 +90,9 @@ def test_other_exit_codes_still_stop(race, given):
 def test_a_command_that_was_not_found_or_not_run_stops_whatever_is_ignored(race, line, says):
     Path("plain").write_text("")
     found = race("-i", "-r3", "true", line)
-    assert found.code == 2
-    assert says in found.err
-    assert "-i=12" in found.err
+    assert found.returncode == 2
+    assert says in found.stderr
+    assert "-i=12" in found.stderr
 
 
 def test_every_run_knows_its_number(race):
@@ -148,28 +126,28 @@ def test_every_run_may_follow_an_unmeasured_run_of_the_same_command(race):
 
 def test_mean_and_range_are_shown_with_v(race):
     words = (*NUMBERS, "-r3", "-n", "a", "echo 1", "-n", "b", "echo 2")
-    assert "mean" not in race(*words).out
+    assert "mean" not in race(*words).stdout
     found = race("-v", *words)
     heading = r"^command +mean +deviation +MAD +least +most +user \[ms\] +system \[ms\]$"
-    assert re.search(heading, found.out, re.MULTILINE)
-    assert re.search(r"^a +1 +0 +0 +1 +1 ", found.out, re.MULTILINE)
+    assert re.search(heading, found.stdout, re.MULTILINE)
+    assert re.search(r"^a +1 +0 +0 +1 +1 ", found.stdout, re.MULTILINE)
     assert "- A round measures all arms that are left once each, side by side" in found.words
 
 
 def test_commands_that_always_measure_the_same_tie(race):
     found = race(*NUMBERS, "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 0")
-    assert found.code == 3
+    assert found.returncode == 3
     assert found.words.startswith("a and b tie: they measured the same in each of ")
     assert re.search(r"in each of \d+ rounds.*\. More runs would not show which is best \(95% sure", found.words)
-    assert len(re.findall(r"^[ab] .* tied$", found.out, re.MULTILINE)) == 2
+    assert len(re.findall(r"^[ab] .* tied$", found.stdout, re.MULTILINE)) == 2
 
 
 def test_nothing_shown_of_a_command_that_is_excluded_includes_equality(race):
     """Three commands, just enough rounds: an interval that holds for all pairs at once still includes 1."""
     found = race(*NUMBERS, "-n", "a", "echo 2", "-n", "b", "echo 1", "-n", "c", "echo 1.99")
-    assert found.code == 0
-    assert re.search(r"^c .* 0\.995 \((at most|[\d.]+ to) 0\.995\) +excluded$", found.out, re.MULTILINE)
-    assert re.search(r"^b .* 0\.5 \((at most|[\d.]+ to) 0\.5\) +excluded$", found.out, re.MULTILINE)
+    assert found.returncode == 0
+    assert re.search(r"^c .* 0\.995 \((at most|[\d.]+ to) 0\.995\) +excluded$", found.stdout, re.MULTILINE)
+    assert re.search(r"^b .* 0\.5 \((at most|[\d.]+ to) 0\.5\) +excluded$", found.stdout, re.MULTILINE)
 
 
 # One command alone. What it prints depends on the number of the run alone, and looks random.
@@ -179,14 +157,14 @@ ALONE = ("--metric", "stdout", "--goal", "min", "-n", "noise", NOISE)
 
 def test_one_command_alone_has_a_median_an_interval_and_a_spread(race):
     found = race("-r", "60", *ALONE)
-    assert found.code == 0
+    assert found.returncode == 0
     assert re.match(
         r"noise: observed median \d+, true median between \d+ and \d+\. 95% sure, assuming each run has at most "
         r"a 5% chance of being bad; and that the number of runs was fixed in advance\. 60 runs\.",
         found.words,
     )
-    assert "standing" not in found.out
-    assert "seed" not in found.out
+    assert "standing" not in found.stdout
+    assert "seed" not in found.stdout
 
 
 def test_the_interval_of_one_command_is_the_one_for_how_it_stopped(race):
@@ -206,7 +184,7 @@ def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeyp
     monkeypatch.setattr("truearm.cli.racing.MIN_ALONE_S", 0.0)
     found = race("--json", *ALONE)
     (arm,) = found.json["arms"]
-    assert (found.code, found.json["design"]) == (0, "sequential")
+    assert (found.returncode, found.json["design"]) == (0, "sequential")
     assert None not in (arm["low"], arm["high"])
     assert arm["n"] < 100
 
@@ -214,9 +192,9 @@ def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeyp
 def test_a_tolerance_says_how_well_one_command_is_to_be_known(race):
     found = race("--tolerance", "60%", "--json", *ALONE)
     (arm,) = found.json["arms"]
-    assert found.code == 0
+    assert found.returncode == 0
     assert max(arm["high"] - arm["observed"], arm["observed"] - arm["low"]) <= 0.6 * arm["observed"]
-    assert race("--tolerance", "1", "-M", "40", *ALONE).code == 3
+    assert race("--tolerance", "1", "-M", "40", *ALONE).returncode == 3
 
 
 def test_outliers_of_one_command_are_noted(race):

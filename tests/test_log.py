@@ -306,7 +306,7 @@ def test_a_head_noted_early_is_found_later_and_one_of_another_log_is_not(tmp_pat
         verify(tmp_path / "run.db", head[:15])
 
 
-def test_a_forger_who_computes_the_chain_anew_needs_a_head_that_nobody_noted(tmp_path):
+def test_a_recomputed_chain_fails_against_a_noted_head(tmp_path):
     head = written(tmp_path / "run.db")
     forged = tmp_path / "forged.db"
     with Store(tmp_path / "run.db") as store, Store(forged) as copy:

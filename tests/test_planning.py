@@ -177,7 +177,7 @@ def test_a_tolerance_bounds_the_effective_gap_of_algorithm_1_which_it_says():
 
 
 @pytest.mark.parametrize("pilot", [{"a": [1] * 5, "b": [1] * 5}, {"a": [1, 3, 3], "b": [2, 3, 4], "c": [0, 0, 0]}])
-def test_arms_with_the_same_median_cannot_be_told_apart(pilot):
+def test_arms_with_the_same_median_are_not_identifiable(pilot):
     found = plan(pilot=pilot)
     assert not found.identifiable
     assert found.clean.largest_eps == 0

@@ -21,7 +21,7 @@ def played(policy, *, seed=0, means=MEANS, max_pulls=3000, **more):
 
 @pytest.mark.parametrize("fdr", [False, True])
 @pytest.mark.parametrize("balanced", [False, True])
-def test_who_beats_the_control(fdr, balanced):
+def test_arms_that_beat_the_control_are_named(fdr, balanced):
     study = played(AgainstControl("A", fdr=fdr, balanced=balanced), max_pulls=1500)
     result = study.result
     assert set(result.control.named("better")) == {"B", "E"}

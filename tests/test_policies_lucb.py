@@ -94,7 +94,7 @@ HIDDEN = 2 * float(norm.ppf(0.5 + bounds.rank_shift(0.1, "oblivious")))
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("eps", "gap", "seed"), [(0.1, 0.0, 21), (None, HIDDEN, 22)])
-def test_a_worse_arm_is_named_at_most_as_often_as_promised(eps, gap, seed):
+def test_a_worse_arm_is_named_with_probability_at_most_delta(eps, gap, seed):
     """The hardest cases: equal medians, and an effective gap of exactly 0."""
     rng, of, wrong = np.random.default_rng(seed), problem(delta=0.2, contamination=eps), []
     for _ in range(150):

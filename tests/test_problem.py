@@ -110,7 +110,7 @@ def test_other_tolerances_are_refused(value):
         Tolerance.of(value)
 
 
-def test_regularity_checks_each_promise():
+def test_regularity_checks_each_field():
     good = {"B": np.float64(4), "m2": 1, "reach": 0.25}
     assert dataclasses.astuple(Regularity(**good)) == (4.0, 1.0, 0.25)
     for name in good:

@@ -16,7 +16,7 @@ from truearm.evidence.sample import Sample
 from truearm.problem import Interval, Problem
 
 
-def test_a_study_logs_what_was_measured_and_a_stranger_can_check_it():
+def test_a_study_with_a_range_logs_all_readings_and_verifies():
     rng = np.random.default_rng(1)
     study = Study(["A", "B"], between=(-10, 10), contamination=0.1)
     while counts := study.ask_counts():
@@ -44,7 +44,7 @@ def test_too_many_outside_are_a_doubt_with_its_remedy():
     assert analyze(tapes, between=(-10, 10), contamination=0.3).status.value != "doubtful"
 
 
-def test_malicious_levels_hold_without_a_promise():
+def test_malicious_levels_hold_if_only_low_readings_leave_the_range():
     """P(clean and in L) >= q - eps, even if exactly the low readings leave the range."""
     levels = Levels.of(0.5, Contamination(0.1, "malicious"))
     rng, wrong = np.random.default_rng(3), 0

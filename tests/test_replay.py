@@ -37,7 +37,7 @@ def test_stopping_a_study_is_not_logged_so_that_its_log_can_be_continued():
     assert list(study.events()) == [*log, Event("stopped")]
 
 
-def test_a_policy_of_ones_own_has_no_plain_values():
+def test_a_user_defined_policy_cannot_be_serialized():
     class Mine(TopTwo):
         pass
 
@@ -60,7 +60,7 @@ def test_a_policy_of_ones_own_has_no_plain_values():
         (lambda data: data["events"].append(["released", -1, "A"]), "invalid event"),
     ],
 )
-def test_events_that_cannot_be_are_refused_in_words(change, words):
+def test_impossible_events_are_refused(change, words):
     study = Study(["A", "B"])
     study.ask(2)
     data = study.to_dict()
@@ -121,7 +121,7 @@ def test_tampered_plain_values_raise_errors_of_ours_only(numbers):
     assert foreign(numbers) == []
 
 
-def test_a_seed_that_is_none_is_refused_in_words():
+def test_an_invalid_seed_is_refused():
     for seed in (-1, 1.5, "x", [1]):
         with pytest.raises(InvalidArgument, match="seed must be an integer not less than 0"):
             Study(["A", "B"], seed=seed)

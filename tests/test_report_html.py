@@ -208,7 +208,7 @@ def test_a_page_has_all_pairs_if_they_were_asked_for(data):
     assert "Every arm against every other" not in found
 
 
-def test_a_doubtful_page_excludes_nobody_and_says_what_to_do():
+def test_a_doubtful_page_excludes_no_arm_and_names_the_remedy():
     rng = np.random.default_rng(4)
     readings = {"A": rng.normal(5, 1, 200), "B": rng.normal(0, 1, 200)}
     problem = Problem(arms=("A", "B"))

@@ -243,7 +243,7 @@ def merge(data, change):
 
 
 @pytest.mark.parametrize(("change", "told"), WRONG)
-def test_what_describes_no_result_is_refused_in_words(change, told):
+def test_an_invalid_document_is_refused(change, told):
     with pytest.raises(InvalidArgument) as error:
         Analysis.from_dict(merge(analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict(), change))
     assert told in str(error.value)

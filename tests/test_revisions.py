@@ -47,7 +47,7 @@ def test_a_revision_is_built_once(repository, cache):
     assert (repository / "built").read_text() == "x\nx\n"
 
 
-def test_a_failed_build_says_what_it_said_and_is_tried_again(repository, cache):
+def test_a_failed_build_shows_its_output_and_is_retried(repository, cache):
     build = "echo half > product; echo no such header >&2; test -e {flag}".replace("{flag}", str(cache / "flag"))
     with pytest.raises(
         CommandFailed, match=r"(?s)--build .* of revision 'v1' ended with exit code 1.*no such header"
@@ -90,7 +90,7 @@ def test_submodules_come_along(repository, cache, monkeypatch):
     assert Path(found[0].folder, "part", "bench").read_text() == "inner"
 
 
-def test_a_submodule_that_cannot_be_had_is_told_in_words(repository, cache, part):
+def test_a_missing_submodule_is_an_error(repository, cache, part):
     part.rename(part.with_name("gone"))
     with pytest.raises(InvalidArgument, match="git submodule failed"):
         check_out(["main"], start=str(repository), cache=cache)
@@ -125,13 +125,13 @@ def test_worktrees_that_were_not_used_for_a_month_are_removed(project, cache):
 
 
 @pytest.mark.parametrize("all_of_it", [False, True])
-def test_a_cache_that_was_deleted_by_hand_is_made_anew(repository, cache, all_of_it):
+def test_a_deleted_cache_is_made_again(repository, cache, all_of_it):
     top = Path(check_out(["v1"], start=str(repository), cache=cache)[0].top)
     subprocess.run(["rm", "-rf", str(top.parent if all_of_it else top)], check=True)
     assert Path(check_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
 
 
-def test_files_that_were_changed_in_the_cache_are_checked_out_anew(repository, cache):
+def test_changed_files_in_the_cache_are_checked_out_again(repository, cache):
     """Else what somebody tried there, or a benchmark wrote, is measured under the name of the commit."""
     [first] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
     Path(first.folder, "sub", "bench").write_text("slow")
@@ -204,7 +204,7 @@ def test_parameters_and_revisions_multiply(project, cache):
         (("--input", "{reff}/x", "--rev", "v1", "--rev", "v2", "--", "./bench 1"), "--input"),
     ],
 )
-def test_what_cannot_be_raced_is_said_in_words(project, cache, words, says):
+def test_invalid_races_of_revisions_are_refused(project, cache, words, says):
     done = race(project, cache, *words)
     assert done.returncode == 2
     assert says in " ".join(done.stderr.split())

@@ -119,7 +119,7 @@ def test_a_log_replays(tmp_path):
         assert resume_study(store).result == study.result
 
 
-def test_a_pull_that_is_out_counts_for_nobody_until_it_is_told():
+def test_a_pending_pull_counts_for_no_arm():
     study = Study(["A", "B"], rounds=True, contamination=None)
     late = study.ask()
     for _ in range(7):
@@ -181,6 +181,14 @@ def test_missing_and_timed_out_readings_never_win():
     assert found.status is Status.INDISTINGUISHABLE
     beaten = {"A": np.ones(300), "B": np.full(300, math.inf)}
     assert answered(Study(["A", "B"], rounds=True, goal="min"), beaten).result.best == "A"
+
+
+def test_the_breakdown_point_is_where_the_decision_ends():
+    asked = {"frame": apart(0.08, rounds=60), "round": "rows", "goal": "min"}
+    points = ta.analyze(**asked, contamination=0.01).breakdown
+    near = [ta.analyze(**asked, contamination=points.oblivious + e).best for e in (-1e-4, 1e-4)]
+    assert near == ["A", None]
+    assert points.malicious == pytest.approx(points.prescient / 2)
 
 
 ITEMS = np.random.default_rng(2).normal(0, 5, 150)

@@ -143,7 +143,7 @@ def raises(error):
     ],
     ids=lambda error: f"{type(error).__module__}.{type(error).__name__}",
 )
-def test_a_time_out_is_told_on_the_bad_side(error, goal, value):
+def test_a_time_out_is_recorded_on_the_bad_side(error, goal, value):
     for pool in (None, ThreadPoolExecutor(2)):
         study = Study(["A", "B"], goal=goal, max_pulls=2)
         run(study, lambda _: lambda: raises(error), executor=pool)

@@ -1,6 +1,5 @@
 """Shares: evidence and intervals against vectors and brute force, and the way through study, analysis and CLI."""
 
-import json
 import math
 from itertools import product
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import truearm as ta
+from entry import truearm
 from reference import vectors
 from truearm.bounds.limits import share_limit
 from truearm.bounds.mixture import log_mixture_at
@@ -192,14 +192,6 @@ def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():
 # --- command line, lab, page ----------------------------------------------------------------------
 
 
-def run(*words):
-    from click.testing import CliRunner
-
-    from truearm.cli import main
-
-    return CliRunner().invoke(main, list(words))
-
-
 @pytest.fixture
 def times(tmp_path):
     rng = np.random.default_rng(4)
@@ -212,14 +204,14 @@ def times(tmp_path):
 def test_the_command_line_analyzes_shares(times, tmp_path):
     page = tmp_path / "page.html"
     asked = ("analyze", times, "--arm", "site", "--value", "ms", "--at-most", "200")
-    done = run(*asked, "--export-html", str(page))
-    assert done.exit_code == 0
+    done = truearm(*asked, "--export-html", str(page))
+    assert done.returncode == 0
     assert "share <= 200" in done.stdout
-    assert "A has the largest share of readings at most 200" in " ".join(done.stdout.split())
+    assert "A has the largest share of readings at most 200" in done.words
     assert "share of readings at most 200" in page.read_text()
-    wrong = run(*asked, "--goal", "min")
-    assert wrong.exit_code != 0
-    assert json.loads(run(*asked, "--json").stdout)["target"] == "share"
+    wrong = truearm(*asked, "--goal", "min")
+    assert wrong.returncode != 0
+    assert truearm(*asked, "--json").json["target"] == "share"
 
 
 @pytest.mark.parametrize(

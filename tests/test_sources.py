@@ -152,7 +152,7 @@ def test_without_pidfd_a_thread_waits(monkeypatch):
 
 
 @pytest.mark.parametrize("shell", ["none", f"{sys.executable} -I -S", "/no/such/shell"])  # Python takes no `:`
-def test_a_shell_whose_cost_cannot_be_told_has_none(shell):
+def test_a_shell_that_cannot_run_the_probe_has_no_cost(shell):
     assert shell_cost(Command("true", shell=shell)) is None
 
 

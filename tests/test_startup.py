@@ -67,7 +67,7 @@ def test_a_race_begins_without_scipy_and_loads_nothing_while_a_run_is_measured(o
     assert done.stdout.splitlines()[-1:] == ["first [] during []"], done.stderr
 
 
-def test_every_verb_is_told_in_the_help():
+def test_every_verb_is_in_the_help():
     assert list(cli._VERBS) == cli.main.list_commands(click.Context(cli.main))
 
 

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -94,7 +93,7 @@ def test_every_float_comes_back_exactly(store, values):
         assert struct.pack(">d", value) == struct.pack(">d", back) or (math.isnan(value) and math.isnan(back))
 
 
-def test_a_long_log_is_read_in_pieces_with_what_arrives_meanwhile(store):
+def test_a_long_log_is_read_in_pieces_with_later_events(store):
     assert store.append([]) == 0
     assert store.append([told(i, "A", i) for i in range(25_000)]) == 25_000
     reader = store.events()
@@ -178,7 +177,7 @@ def test_a_file_of_others_is_refused_and_left_alone(tmp_path, make):
     assert snapshot(tmp_path) == before
 
 
-def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
+def test_a_foreign_file_created_later_is_left_alone(tmp_path):
     store = Store(tmp_path / "run.db")
     foreign_database(store.path)
     before = snapshot(tmp_path)
@@ -191,7 +190,7 @@ def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
     ("schema", "said"),
     [(VERSIONS[RACE] + 1, "a newer truearm"), (3, r"an earlier truearm \(version 3\)")],
 )
-def test_a_log_of_another_version_is_refused_in_words_and_left_alone(store, schema, said):
+def test_a_log_of_another_version_is_refused_and_left_alone(store, schema, said):
     store.close()
     connection = sqlite3.connect(store.path)
     connection.execute(f"PRAGMA user_version = {schema}")
@@ -227,20 +226,6 @@ def test_the_log_only_grows(store, statement):
     store.append([told(1, "A", 0.5)])
     with closing(sqlite3.connect(store.path)) as other, pytest.raises(sqlite3.IntegrityError, match="only grows"):
         other.execute(statement)
-
-
-def test_threads_may_share_a_store(store):
-    with ThreadPoolExecutor(8) as pool:
-        positions = list(pool.map(lambda i: store.append([told(i, "A", i)]), range(200)))
-    assert sorted(positions) == list(range(1, 201))
-
-
-def test_patience_ends(store):
-    other = sqlite3.connect(store.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with Store(store.path, timeout=0.1) as hasty, pytest.raises(StoreError, match="locked"):
-        hasty.append([Event("stopped")])
-    other.close()
 
 
 def test_four_processes_write_one_fresh_file(tmp_path):

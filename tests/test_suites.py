@@ -22,16 +22,10 @@ from truearm.commands.measure import MAX_METRICS, Conditions, measure
 from truearm.commands.measure import runs_of as runs_of_log
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.events import Noted
-from truearm.evidence.metrics import (
-    BETTER,
-    WITHIN,
-    WORSE,
-    MetricEvidence,
-    discover,
-    step_down,
-)
-from truearm.evidence.wins import PRIOR
-from truearm.problem import Contamination, Problem, Tolerance
+from truearm.evidence.metrics import BETTER, WITHIN, WORSE, MetricEvidence, discover, step_down
+from truearm.evidence.metrics import breakdown_of_rounds as suite_breakdown
+from truearm.evidence.wins import PRIOR, win_level
+from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import tables
 from truearm.report.pages import suite_page as page
 from truearm.report.words import suite_headline as headline
@@ -61,6 +55,20 @@ def standings(suite, old, new):
 
 
 # What is claimed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_claim_withstands_what_the_same_rounds_reach_at_another_eps(seed):
+    """At every eps up to the breakdown point, and at none beyond it, evidence has ever reached 2P/delta."""
+    rng = np.random.default_rng(seed)
+    wins = rng.random((1, 1, 60)) < rng.choice([0.6, 0.8, 0.95])
+    found, bar = suite_breakdown(wins[0, 0], np.log(2 * 7 / 0.05)), np.log(2 * 7 / 0.05)
+    for adversary, point in zip(Adversary, found, strict=True):
+        for eps in np.linspace(0, 0.24, 40):
+            level = win_level(eps, adversary)
+            reached = MetricEvidence.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
+            if point is None or abs(eps - point) > 2e-4:
+                assert reached == (point is not None and eps <= point)
 
 
 # From a table
@@ -107,7 +115,7 @@ def test_a_table_of_runs_is_judged_as_the_runs_are_in_any_frame_and_order(of):
         (table(), {"fdr": True, "contamination": Contamination(0.02, "malicious")}, "remove fdr"),
     ],
 )
-def test_what_is_wrong_with_a_table_of_runs_is_said(frame, given, message):
+def test_invalid_tables_of_runs_are_refused(frame, given, message):
     with pytest.raises((InvalidArgument, OutOfReach), match=message):
         ta.suite(frame, **{**TABLE, **given})
 

@@ -114,12 +114,12 @@ def test_no_name_reaches_a_terminal_raw(how, tmp_path):
 @pytest.mark.parametrize(
     ("hook", "says"), [("-s", "give it more time, or run it before the race"), ("-p", "0.1 s"), ("-C", "0.1 s")]
 )
-def test_a_race_whose_hook_hangs_ends_in_words(hook, says):
+def test_a_race_whose_hook_hangs_ends_with_an_error(hook, says):
     found = CliRunner().invoke(main, ["race", "--timeout", "0.1", hook, "sleep 60", "-r", "2", "true", "echo"])
     assert (found.exit_code, says in found.output) == (2, True)
 
 
-def test_processes_that_runs_leave_behind_are_told_of():
+def test_processes_left_behind_are_reported():
     assert measure(Command("sleep 1 & true")).run.left_behind
     if sys.platform == "linux":  # in a session of its own
         assert measure(Command("setsid -f sleep 1")).run.left_behind

@@ -83,6 +83,6 @@ def test_each_reading_is_a_process_with_a_hash_seed_of_its_own(tmp_path, monkeyp
         ({"a": lambda: 1, "b": "1"}, None, InvalidArgument, "is a statement, but another code is a function"),
     ],
 )
-def test_what_cannot_be_timed_is_said_in_words(codes, setup, error, says):
+def test_invalid_code_is_refused(codes, setup, error, says):
     with pytest.raises(error, match=says):
         ta.time(codes, setup=setup)

@@ -35,7 +35,7 @@ def pyperf_file(path, rng, processes, values, ratio=1.0):
     ("processes", "values", "options"),
     [(10, 30, {}), (5, 60, {"design": "fixed"}), (30, 10, {"design": "fixed", "contamination": 0.0})],
 )
-def test_identical_code_in_several_processes_is_rarely_told_apart(tmp_path, processes, values, options):
+def test_identical_code_in_several_processes_rarely_has_a_winner(tmp_path, processes, values, options):
     """At most 21 of 200 at delta = 5 %; at three times delta this fails in 95 % of cases.
 
     With every value a reading of its own 13 of 40 were told apart (10 processes of 30 values).
@@ -48,7 +48,7 @@ def test_identical_code_in_several_processes_is_rarely_told_apart(tmp_path, proc
     assert wrong <= MOST
 
 
-def test_code_that_differs_is_told_apart_by_its_processes(tmp_path):
+def test_slower_code_is_found_by_its_processes(tmp_path):
     """A fifth slower in 40 processes each: certified in at least 18 of 20."""
     rng = np.random.default_rng(8)
     found = [analyze(pyperf_file(tmp_path / "p.json", rng, 40, 3, 1.2), goal="min").best for _ in range(20)]

@@ -136,7 +136,7 @@ def test_no_small_forgery_is_verified(names, each, seed):
     assert passed(names, each, seed) == (each * len(names), [])
 
 
-def test_a_document_of_the_command_line_is_verified_with_what_stands_beside_it():
+def test_a_document_of_the_command_line_is_verified():
     found = document(CERTIFIED, CERTIFIED.readings, machine={"cpu": "x"}, results=[])
     verified = verify(json.loads(json.dumps(found)))
     assert verified
@@ -279,7 +279,7 @@ def test_fixed_designs_of_dependent_arms_are_refused_as_they_would_be_when_asked
         verify(forged, forging.frame())
 
 
-def test_a_study_of_ones_own_policy_needs_it():
+def test_a_study_with_a_user_defined_policy_is_verified_with_it():
     class Mine(Lucb):
         pass
 

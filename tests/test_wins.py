@@ -80,7 +80,7 @@ def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
 
 
 @pytest.mark.parametrize("contamination", [None, "blind", 0.0])
-def test_who_is_named_in_a_circle_is_named_under_a_condition(contamination):
+def test_a_winner_of_a_cycle_is_named_under_a_condition(contamination):
     """A beats B, B beats C and C beats A in five rounds of nine: no arm wins most rounds against both others."""
     rng, study = np.random.default_rng(1), Study(["A", "B", "C"], rounds=True, contamination=contamination)
     faces = {"A": [2.0, 4.0, 9.0], "B": [1.0, 6.0, 8.0], "C": [3.0, 5.0, 7.0]}
@@ -103,7 +103,7 @@ def circle(n=400):
     return {"w": w + load, "h": load, "j": j + load}
 
 
-def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
+def test_an_arm_near_the_best_is_not_called_near_every_arm():
     """h was "within 0.5 of every other arm", although j is 2 or more ahead of it in 57 of 100 rounds."""
     tapes = circle()
     problem = Problem(arms=tuple(tapes), rounds=True, tolerance=1.0, contamination=0.0)
@@ -119,7 +119,7 @@ def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
     assert "one arm wins at least half of the rounds against every other" in said
 
 
-def test_who_wins_although_it_counts_as_worse_is_named():
+def test_a_baseline_that_wins_with_its_handicap_is_named():
     """ "new is worse than old. 95% sure that it wins" spoke of old."""
     problem = Problem(arms=("old", "new"), rounds=True, goal="min", handicap=Handicap("old", Tolerance(1.25)))
     study = Study(problem)

@@ -173,7 +173,7 @@ def test_no_summary_has_odd_words_or_numbers():
         assert not odd.search(text), (label, odd.search(text))
 
 
-def test_more_is_said_with_verbose():
+def test_verbose_adds_the_exact_claim():
     found = rounds(LOAD, LOAD * 1.1, LOAD * 2)
     exact = "Certified: A wins more than half of the rounds against every other arm."
     assert exact in words.summarize(found, verbose=True)
