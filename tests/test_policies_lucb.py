@@ -72,7 +72,7 @@ def test_a_tie_is_as_good_when_certified_and_separates_nothing_otherwise():
         ({"slack": 1.0}, {}, InvalidArgument, r"slack must be in \[0, 1\), but got 1.0"),
         ({"growth": -0.1}, {}, InvalidArgument, r"growth must be in \[0, 1\), but got -0.1"),
         ({"t_opt": 0}, {}, InvalidArgument, "t_opt must be an integer not less than 1, but got 0"),
-        ({}, {"tolerance": "2%"}, OutOfReach, "relative one 0.02"),
+        ({}, {"tolerance": "2%"}, OutOfReach, "relative tolerance, but got 2%"),
         ({"slack": 0.2}, {"quantile": 0.9}, OutOfReach, "slack must be below 1 - q = 0.1, but got 0.2"),
     ],
 )

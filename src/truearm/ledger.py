@@ -234,7 +234,7 @@ class Ledger:
         """
         problem = gate_problem((name, BASE), name, goal=goal, tolerance=tolerance, contamination=contamination)
         sources, pulls = {name: candidate, BASE: base}, check_count("max_pulls", max_pulls)
-        asked = {"goal": goal, "tolerance": tolerance_text(Tolerance.of(tolerance)), "max_pulls": pulls}
+        asked = {"goal": goal, "tolerance": str(Tolerance.of(tolerance)), "max_pulls": pulls}
 
         def measure(level: float) -> Result:
             return run(Study(at_level(problem, level), max_pulls=pulls), sources.__getitem__)
@@ -299,11 +299,6 @@ def gate_problem(arms: tuple[str, str], candidate: str, **options: Unpack[Proble
 def at_level(problem: Problem, level: float) -> Problem:
     """Return the problem of a gate that accepts at evidence 1/level: rounds of two arms decide at 2/delta (E1)."""
     return replace(problem, delta=2 * level)
-
-
-def tolerance_text(tolerance: Tolerance) -> str:
-    """Return a tolerance as `Tolerance.of` reads it."""
-    return f"{100 * tolerance.amount:g}%" if tolerance.relative else f"{tolerance.amount:g}"
 
 
 def read_ledger(path: str | Path, head: str | None = None) -> Book:

@@ -289,6 +289,9 @@ class Tolerance:
     def __bool__(self) -> bool:
         return self.amount > 0
 
+    def __str__(self) -> str:
+        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Handicap:

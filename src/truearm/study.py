@@ -347,14 +347,15 @@ class Study:
             How to put further pulls in order, if the study was made with `order`.
         """
         needed = ("problem", "policy", "options", "max_pulls", "seed")
-        if not isinstance(definition, Mapping):
-            raise ProtocolError(f"the definition of a study must be a dictionary, but got {definition!r:.80}")
+        if not isinstance(definition, Mapping) or not isinstance(definition.get("options", {}), Mapping):
+            msg = f"the definition and its options must be dictionaries, but got {definition!r:.80}"
+            raise ProtocolError(msg)
         if lacking := [key for key in needed if key not in definition]:
             msg = f"the definition of the study lacks {', '.join(lacking)}; it was written by another version"
             raise ProtocolError(msg)
         study = cls(
             from_plain(Problem, definition["problem"], "problem"),
-            policy=policies.from_definition(definition["policy"], definition["options"]),
+            policy=policies.by_name(definition["policy"], **definition["options"]),
             max_pulls=definition["max_pulls"],
             seed=definition["seed"],
             order=order,

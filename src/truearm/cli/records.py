@@ -18,7 +18,7 @@ from truearm.cli.outcome import race_answer
 from truearm.cli.saved import Setting, open_log
 from truearm.commands.command import Command
 from truearm.commands.revisions import Revision
-from truearm.ledger import Ledger, read_ledger, tolerance_text
+from truearm.ledger import Ledger, read_ledger
 from truearm.problem import refuse
 from truearm.report import tables, words
 from truearm.report.export import json_text, ledger_document
@@ -99,7 +99,7 @@ def open_gate(asked: RaceOptions, setting: Setting, revisions: Sequence[Revision
     details = {
         "metric": setting.metric,
         "goal": asked.goal or "min",
-        "tolerance": tolerance_text(asked.tolerance),
+        "tolerance": str(asked.tolerance),
         "commands": {command.name: _describe(command, commits) for command in setting.commands},
     }
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import Problem
+from truearm.problem import Problem, refuse, require
 
 if TYPE_CHECKING:
     from truearm.evidence import Judge
@@ -230,52 +230,28 @@ class Standing(NamedTuple):
 
 
 def check_compares(problem: Problem, policy: str) -> None:
-    """Refuse a target other than a quantile."""
-    if problem.target != "quantile":
-        msg = f"policy {policy!r} compares quantiles; use policy 'toptwo', which compares shares too"
-        raise OutOfReach(msg, "policy", policy)
+    """Refuse what limits of quantiles cannot take: other targets, a plausible range, a relative tolerance."""
+    for is_wrong, what, name, value in (
+        (problem.target != "quantile", "compares quantiles", "policy", problem.target),
+        (problem.between is not None, "takes no plausible range", "between", problem.between),
+        (problem.tolerance.relative, "takes no relative tolerance", "tolerance", str(problem.tolerance)),
+    ):
+        if is_wrong:
+            raise OutOfReach(f"policy {policy!r} {what}, but got {value}; use policy 'toptwo'", name, value)
 
 
-def check_absolute(problem: Problem, policy: str) -> None:
-    """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither."""
-    if problem.between is not None:
-        msg = f"policy {policy!r} takes no plausible range; remove between, or use policy 'toptwo'"
-        raise OutOfReach(msg, "between", problem.between)
-    amount = problem.tolerance.amount
-    if problem.tolerance.relative:
-        msg = (
-            f"policy {policy!r} takes tolerances in units of the readings, but got the relative one {amount!r}; "
-            "give a number, or use policy 'toptwo'"
-        )
-        raise OutOfReach(msg, "tolerance", f"{100 * amount:g}%")
-
-
-def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
-    """Return a policy, with its default options where none are given."""
-    return _kind(name, options)(**options)
-
-
-def from_definition(name: str, options: Mapping[str, Any]) -> "Policy[Any]":
-    """Return the policy that `definition_of` described, every option checked for its type."""
-    if not isinstance(options, Mapping):
-        raise InvalidArgument(f"options must be a dictionary of the options of a policy, but got {options!r:.80}")
-    kind = _kind(name, options)
-    hints = get_type_hints(kind)
-    return kind(**{key: from_plain(hints[key], value, f"options.{key}") for key, value in options.items()})
-
-
-def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
-    if not isinstance(name, str) or name not in _CLASSES:
-        names = ", ".join(repr(known) for known in _CLASSES if known not in _OF_A_QUESTION)
-        msg = f"policy must be one of {names} or a policy object, but got {name!r}"
-        raise InvalidArgument(msg, "policy", name)
+def by_name(name: str, /, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
+    """Return a policy, with its default options where none are given; every option is checked for its type."""
+    names = ", ".join(repr(known) for known in _CLASSES if known not in _OF_A_QUESTION)
+    is_known = isinstance(name, str) and name in _CLASSES
+    require(is_known, "policy", name, f"be one of {names} or a policy object")
     module, _, title = _CLASSES[name].partition(".")
     kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{module}"), title)
-    known_options = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if unknown := [option for option in options if option not in known_options]:
-        msg = f"policy {name!r} has no option {unknown[0]!r}; its options are {', '.join(known_options)}"
-        raise InvalidArgument(msg)
-    return kind
+    hints = get_type_hints(kind)
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for key in options:
+        require(key in known, "options", key, f"be those of policy {name!r}: {', '.join(known)}")
+    return kind(**{key: from_plain(hints[key], value, f"options.{key}") for key, value in options.items()})
 
 
 def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
@@ -289,12 +265,10 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
 
 def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
     """Return the policy of a study; in rounds there is one, which the default stands for."""
-    if not problem.rounds:
-        return by_name(policy) if isinstance(policy, str) else policy
-    made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
-    if type(made).__name__ != "Paired":
-        msg = f"rounds=True has its own policy, but got policy={policy!r}; remove policy"
-        raise InvalidArgument(msg, "policy", policy)
+    name = "paired" if problem.rounds and policy == "toptwo" else policy
+    made = by_name(name) if isinstance(name, str) else name
+    is_wrong = problem.rounds and type(made).__name__ != "Paired"
+    refuse(is_wrong, f"rounds=True has its own policy, but got policy={policy!r}; remove policy", "policy", policy)
     return made
 
 

@@ -6,19 +6,12 @@ if such a study is stopped early, it holds at all times together: a second state
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from truearm.claims.certificate import Status, Verdict
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.policies import GROWTH, START, Batch, Judged, Standing, Told
-from truearm.problem import Problem, check_count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AloneState(Judged):
-    """What the next step needs."""
-
-    runs: int | None
+from truearm.problem import Problem, check_count, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,39 +29,35 @@ class Alone:
     patient: bool = False
     first: int = START
     runs: int | None = None
+    alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
         if self.runs is not None:
             check_count("runs", self.runs)
 
-    @property
-    def alike(self) -> bool:
-        return True
+    def start(self, problem: Problem) -> Judged:
+        msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
+        refuse(len(problem.arms) != 1 or problem.rounds, msg)
+        return Judged(judge=Judge.of(problem), alive=(0,), first=self.first)
 
-    def start(self, problem: Problem) -> AloneState:
-        if len(problem.arms) != 1 or problem.rounds:
-            msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
-            raise InvalidArgument(msg)
-        return AloneState(judge=Judge.of(problem), alive=(0,), first=self.first, runs=self.runs)
-
-    def ask(self, state: AloneState) -> Batch | Verdict:
+    def ask(self, state: Judged) -> Batch | Verdict:
         n, (arm,) = state.judge.samples[0].n, state.problem.arms
-        if state.runs is not None:
-            return {arm: state.runs - n} if n < state.runs else _verdict(state, fixed=True)
-        if n < state.first:
-            return {arm: state.first - n}
+        if n < (goal := self.runs or self.first):
+            return {arm: goal - n}
+        if self.runs is not None:
+            return _verdict(state, fixed=True)
         return _verdict(state) if _is_narrow(state) else {arm: max(1, int(GROWTH * n))}
 
-    def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
+    def tell(self, state: Judged, told: Mapping[str, Told], issued: Mapping[str, int]) -> Judged:
         return state.after(told, issued)
 
-    def standing(self, state: AloneState) -> Standing:
+    def standing(self, state: Judged) -> Standing:
         (arm,) = state.problem.arms
         return Standing(arm if state.judge.samples[0].size else None, (arm,), {}, 0.0, _verdict(state))
 
 
-def _is_narrow(state: AloneState) -> bool:
+def _is_narrow(state: Judged) -> bool:
     """Return True if the true value is certain to be within the tolerance of the observed one."""
     tolerance, judge = state.problem.tolerance, state.judge
     if not tolerance or judge.is_contradicted(0):
@@ -79,7 +68,7 @@ def _is_narrow(state: AloneState) -> bool:
     return bool(max(true.high - seen, seen - true.low) <= room)
 
 
-def _verdict(state: AloneState, *, fixed: bool = False) -> Verdict:
+def _verdict(state: Judged, *, fixed: bool = False) -> Verdict:
     """Return that the only arm is the best one, unless it was to be known better than it is."""
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _is_narrow(state) and not fixed):

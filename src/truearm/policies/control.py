@@ -42,6 +42,11 @@ class ControlState(Judged):
     """For each variant the fraction of a pull still owed to it."""
     next_look: float
 
+    @property
+    def left(self) -> list[int]:
+        """The variants that more pulls may settle."""
+        return [i for i in self.alive if i not in self.hopeless]
+
 
 @dataclass(frozen=True, slots=True)
 class AgainstControl(Eager):
@@ -56,8 +61,7 @@ class AgainstControl(Eager):
     first
         Pulls of every arm before the first decision.
     balanced
-        Pull the control and all variants left alike: more pulls, but conditions that change over time, such as the
-        load of a machine, then meet all of them alike.
+        Pull the control and all variants left alike, as in `TopTwo`.
 
     Examples
     --------
@@ -131,11 +135,9 @@ def _decide(state: ControlState) -> ControlState:
     state = _update_evidence(state, everyone=state.balanced)
     if (pulls := state.pulls) >= state.next_look:
         state = _give_up(replace(state, next_look=FUTILITY * pulls))
-    left = [i for i in state.alive if i not in state.hopeless]
-    if not left and state.method == "fdr":  # claims are made by the evidence at the stop
+    if state.method == "fdr" and not state.left:  # claims are made by the evidence at the stop
         state = _update_evidence(state, everyone=True)
-        left = [i for i in state.alive if i not in state.hopeless]
-    if not left:
+    if not (left := state.left):
         status = Status.INDISTINGUISHABLE if state.alive else Status.EXHAUSTED
         return replace(state, decision=_verdict(state, status))
     if state.balanced:
@@ -156,19 +158,15 @@ def _update_evidence(state: ControlState, *, everyone: bool = False) -> ControlS
     """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
     pulled = state.decision if isinstance(state.decision, dict) else {}
     for i in _open_variants(state):
-        if everyone or state.problem.arms[i] in pulled or _size(state, i) >= STALE * state.looks[i].size:
-            state = _weigh(state, i)
+        size = state.samples[i].n + state.samples[state.control].n
+        if everyone or state.problem.arms[i] in pulled or size >= STALE * state.looks[i].size:
+            state = _weigh(state, i, size)
     return _step_down(state) if state.method == "holm" else _claim_together(state, exactly=everyone)
 
 
-def _size(state: ControlState, variant: int) -> int:
-    return state.judge.samples[variant].n + state.judge.samples[state.control].n
-
-
-def _weigh(state: ControlState, variant: int) -> ControlState:
+def _weigh(state: ControlState, variant: int, size: int) -> ControlState:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
-    judge, size = state.judge.after(leader=variant), _size(state, variant)
-    cut, _, _, searched = state.looks[variant]
+    judge, (cut, _, _, searched) = state.judge.after(leader=variant), state.looks[variant]
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
     if value >= _bar(state) or size >= STALE * searched:
         value, cut, _ = judge.least(state.control, cut)
@@ -192,10 +190,8 @@ def _step_down(state: ControlState) -> ControlState:
         found = state.judge.better(strongest, state.control).log_value
         state = _set_evidence(state, {strongest: found})
         if found >= bar:
-            alive = tuple(i for i in state.alive if i != strongest)
-            state = replace(
-                state, alive=alive, better=(*state.better, state.claim(state.control, strongest, found))
-            )
+            better = (*state.better, state.claim(state.control, strongest, found))
+            state = replace(state, alive=tuple(i for i in state.alive if i != strongest), better=better)
     return state
 
 
@@ -228,12 +224,8 @@ def _give_up(state: ControlState) -> ControlState:
     found = ((i, reference.within(i).log_value) for i in beaten)
     claims = tuple(state.claim(i, state.control, value, tolerant=True) for i, value in found)
     alive = tuple(i for i in state.alive if i not in beaten)
-    return replace(
-        state,
-        alive=alive,
-        not_better=state.not_better + claims,
-        hopeless=tuple(i for i in alive if _is_futile(state, i)),
-    )
+    hopeless = tuple(i for i in alive if _is_futile(state, i))
+    return replace(state, alive=alive, not_better=state.not_better + claims, hopeless=hopeless)
 
 
 def _is_futile(state: ControlState, variant: int) -> bool:

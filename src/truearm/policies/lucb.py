@@ -19,11 +19,11 @@ from truearm import bounds
 from truearm.bounds.mixture import Prior
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Claim, Status, Verdict
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
-from truearm.problem import Interval, Problem, as_number, check_count
+from truearm.policies import Batch, Eager, Standing, Told, check_compares
+from truearm.problem import Interval, Problem, as_number, check_count, require
 
 
 @lru_cache(maxsize=8192)
@@ -85,12 +85,11 @@ class Lucb(Eager):
     def __post_init__(self) -> None:
         check_count("t_opt", self.t_opt)
         for name in ("slack", "growth"):
-            if not 0 <= as_number(name, getattr(self, name), "give a fraction") < 1:
-                raise InvalidArgument(f"{name} must be in [0, 1), but got {getattr(self, name)!r}")
+            value = as_number(name, getattr(self, name), "give a fraction")
+            require(0 <= value < 1, name, value, "be in [0, 1)")
 
     def start(self, problem: Problem) -> LucbState:
         check_compares(problem, "lucb")
-        check_absolute(problem, "lucb")
         if problem.level + self.slack >= 1:
             raise OutOfReach(f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}")
         k = len(problem.arms)
@@ -103,8 +102,7 @@ class Lucb(Eager):
         if k == 1:
             return replace(state, decision=_make_verdict(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified
-            verdict = Verdict(status=Status.INDISTINGUISHABLE, candidates=problem.arms)
-            return replace(state, decision=verdict)
+            return replace(state, decision=Verdict(status=Status.INDISTINGUISHABLE, candidates=problem.arms))
         return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
 
     def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
@@ -115,8 +113,7 @@ class Lucb(Eager):
             limits[i] = self._limits(state, samples[i])
         state = replace(state, samples=tuple(samples), limits=tuple(limits))
         leader, rival = _pair(state)
-        status = self._end_status(state, leader, rival)
-        if status is not None:
+        if status := self._end_status(state, leader, rival):
             return replace(state, decision=_make_verdict(state, leader, status))
         batch = self._batch(state, leader, rival)
         return replace(state, leader_next=not state.leader_next, decision=batch)
@@ -151,8 +148,7 @@ class Lucb(Eager):
 
     def _limits(self, state: LucbState, sample: Sample) -> Interval:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
-        ranks = low - sample.unknown, sample.n + 1 - high - sample.outside  # evidence T8
-        return Interval(sample.at(ranks[0]), sample.at(ranks[1]))
+        return Interval(sample.at(low - sample.unknown), sample.at(sample.n + 1 - high - sample.outside))  # T8
 
     def _rank(self, state: LucbState, n: int, p0: float) -> int:
         return limit_rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)

@@ -11,13 +11,13 @@ one arm is shown to be worse or all are shown to be better. An arm shown to be b
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from truearm.claims.certificate import Claim, Status
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import forecast
 from truearm.policies import FUTILITY, GROWTH, Eager, Judged, Standing, Told
-from truearm.problem import Problem, check_count
+from truearm.problem import Problem, check_count, refuse, require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,29 +60,23 @@ class Paired(Eager):
     guard: str | None = None
     batch: int = 1
     limit: int | None = None
+    alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("first", "batch", "limit"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
 
-    @property
-    def alike(self) -> bool:
-        return True
-
     def start(self, problem: Problem) -> PairedState:
-        if not problem.rounds:
-            msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
-            raise InvalidArgument(msg)
-        if self.guard is not None and self.guard not in problem.arms:
-            msg = f"guard must be one of the arms {', '.join(problem.arms)}, but got {self.guard!r}"
-            raise InvalidArgument(msg)
-        guard = None if self.guard is None else problem.arms.index(self.guard)
+        msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
+        refuse(not problem.rounds, msg)
+        is_arm = self.guard is None or self.guard in problem.arms
+        require(is_arm, "guard", self.guard, f"be one of the arms {', '.join(problem.arms)}")
         state = PairedState(
             judge=Judge.of(problem),
             alive=tuple(range(len(problem.arms))),
             first=self.first,
-            guard=guard,
+            guard=None if self.guard is None else problem.arms.index(self.guard),
             next_futility=self.first,
             endless=self.endless,
             batch=self.batch,
@@ -139,15 +133,12 @@ def _decide(state: PairedState) -> PairedState:
         return _ask_rounds(state, max(1, state.first - state.rounds))
     if state.guard is not None:
         return _decide_gate(state, state.guard)
-    return _decide_race(_reject(state))
-
-
-def _decide_race(state: PairedState) -> PairedState:
-    """Return the state after the rejections, with the next rounds or the verdict."""
+    state = _reject(state)
     if len(state.alive) == 1:
         return _stop(state)
     if claims := state.tolerable([i for i in state.alive if i != state.judge.leader]):
-        return _end(replace(state, claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
+        state = replace(state, claims=state.claims + claims)
+        return replace(state, decision=state.verdict(Status.TOLERABLE, state.judge.leader))
     return _go_on(state, lambda: state.judge.is_futile(state.alive))
 
 
@@ -157,9 +148,9 @@ def _go_on(state: PairedState, is_futile: Callable[[], bool]) -> PairedState:
     if is_last or state.rounds >= state.next_futility:
         state = replace(state, next_futility=state.rounds * FUTILITY)
         if is_futile():
-            return _end(state, Status.INDISTINGUISHABLE, None)
+            return _stop(state)
     if is_last:
-        return _end(state, Status.EXHAUSTED, None)
+        return _stop(state, Status.EXHAUSTED)
     return _ask_rounds(state, max(1, int(GROWTH * state.rounds)))
 
 
@@ -168,15 +159,11 @@ def _decide_gate(state: PairedState, guard: int) -> PairedState:
     failed, passed = state.judge.gate(guard)
     left = [i for i in range(len(state.problem.arms)) if i not in (guard, *passed)]
     if failed or not left:
-        return _end_gate(state)
+        # the best of all arms is named if the evidence shows it too
+        state = _reject(replace(state, alive=tuple(range(len(state.problem.arms)))))
+        return _stop(state, Status.EXHAUSTED)
     state = replace(state, alive=tuple(sorted([guard, *left])))
     return _go_on(state, lambda: all(state.judge.is_futile((guard, i)) for i in left))
-
-
-def _end_gate(state: PairedState) -> PairedState:
-    """Return the state of a gate that ends, with the best of all arms if the evidence shows it too."""
-    state = _reject(replace(state, alive=tuple(range(len(state.problem.arms)))))
-    return _stop(state) if len(state.alive) == 1 else _end(state, Status.EXHAUSTED, None)
 
 
 def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
@@ -201,13 +188,15 @@ def _reject(state: PairedState) -> PairedState:
     return replace(state, alive=tuple(alive), claims=tuple(claims))
 
 
-def _stop(state: PairedState) -> PairedState:
+def _stop(state: PairedState, otherwise: Status = Status.INDISTINGUISHABLE) -> PairedState:
+    """Return the state that ends with the only arm left, or with this status if there are more."""
     if len(state.alive) > 1:
-        return _end(state, Status.INDISTINGUISHABLE, None)
+        return replace(state, decision=state.verdict(otherwise))
     best = state.alive[0]
     state = replace(state, judge=state.judge.after(leader=best))
     direct = tuple(_direct(state, claim) for claim in state.claims)
-    return _end(replace(state, claims=direct), Status.strict(state.problem), best)
+    state = replace(state, claims=direct)
+    return replace(state, decision=state.verdict(Status.strict(state.problem), best))
 
 
 def _direct(state: PairedState, claim: Claim) -> Claim:
@@ -217,7 +206,3 @@ def _direct(state: PairedState, claim: Claim) -> Claim:
         return claim
     found = state.judge.against(judged).log_value
     return state.claim(judged, best, found) if found >= state.judge.log_threshold else claim
-
-
-def _end(state: PairedState, status: Status, best: int | None) -> PairedState:
-    return replace(state, decision=state.verdict(status, best))

@@ -21,10 +21,10 @@ from truearm.bounds import Constants
 from truearm.bounds.contamination import check_constants
 from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Claim, Status, Verdict
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Eager, Standing, Told, check_absolute, check_compares
-from truearm.problem import Interval, Problem
+from truearm.policies import Batch, Eager, Standing, Told, check_compares
+from truearm.problem import Interval, Problem, require
 
 Floats = NDArray[np.float64]
 
@@ -36,18 +36,18 @@ class PaperState:
     """What the next round needs."""
 
     problem: Problem
-    round: int
     samples: tuple[Sample, ...]
     alive: tuple[int, ...]
     uppers: tuple[float, ...]
     """Per arm the least upper end of all rounds, less the tolerance."""
     lowers: tuple[float, ...]
     """Per arm the greatest lower end of all rounds."""
-    leader: int | None
-    claims: tuple[Claim, ...]
-    decision: Batch | Verdict
     estimated: bool = False
     """Whether the ends come from an estimator of the user's own."""
+    round: int = 0
+    leader: int | None = None
+    claims: tuple[Claim, ...] = ()
+    decision: Batch | Verdict = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -97,12 +97,14 @@ class Uniform(_Rounds):
         k, amount = len(problem.arms), problem.tolerance.amount
         n = bounds.uniform_sample_size(k, amount, problem.delta, constants=self.constants, **regular)
         state = _start(problem, n)
-        return _stop(replace(state, leader=0)) if k == 1 else state
+        return _tolerate(replace(state, leader=0)) or state  # the only arm
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
         problem, state = state.problem, _merge(state, told)
         bad = most_bad(state.count, problem.delta / len(problem.arms) / 3, problem.declared.eps)  # evidence T8c
-        return _stop(_exclude(state, medians, problem.tolerance.amount / 2, bad))  # Thm 2, Thm 14
+        state = _exclude(state, medians, problem.tolerance.amount / 2, bad)  # Thm 2, Thm 14
+        exhausted = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
+        return _tolerate(state) or replace(state, decision=exhausted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +197,14 @@ class PartialIdentification(_Rounds):
     growth: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.growth < math.inf:
-            msg = f"growth must be a finite number >= 0, but got {self.growth!r}"
-            raise InvalidArgument(msg, "growth", self.growth)
-        for arm, bias in (self.biases or {}).items():
-            if not bias >= 0:
-                raise InvalidArgument(f"biases must be >= 0, but got {bias!r} for arm {arm!r}", "biases", bias)
+        require(0 <= self.growth < math.inf, "growth", self.growth, "be a finite number >= 0")
+        for bias in (self.biases or {}).values():
+            require(bias >= 0, "biases", bias, "be >= 0")
 
     def start(self, problem: Problem) -> PaperState:
         check_compares(problem, "partial")
-        check_absolute(problem, "partial")
-        if lacking := [arm for arm in problem.arms if self.biases is not None and arm not in self.biases]:
-            msg = f"biases must name every arm, but lacks {lacking[0]!r}; use 0.0 for an estimator without bias"
-            raise InvalidArgument(msg, "biases", lacking[0])
+        is_whole = self.biases is None or set(problem.arms) <= set(self.biases)
+        require(is_whole, "biases", self.biases, "name every arm", "use 0.0 for an estimator without bias")
         return _start(problem, 1, estimated=True)
 
     def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
@@ -215,9 +212,7 @@ class PartialIdentification(_Rounds):
         n, problem = state.count, state.problem
         share = bounds.round_delta(problem.delta, len(problem.arms), state.round)
         radius = float(self.radius(n, share))
-        if not radius >= 0:
-            msg = f"radius must return a number >= 0, but radius({n}, {share:.3g}) is {radius!r}"
-            raise InvalidArgument(msg, "radius", radius)
+        require(radius >= 0, "radius", radius, "return a number >= 0")
         state = _exclude(state, self._estimate, radius)  # Alg. 2
         return _go_on(state, max(n + 1, math.ceil((1 + self.growth) * n)))
 
@@ -242,12 +237,8 @@ def _regular(problem: Problem, policy: str) -> dict[str, Any]:
     """Return the contamination and the regularity that the paper's own algorithms need, as arguments."""
     check_compares(problem, policy)
     if problem.quantile != 0.5:
-        msg = (
-            f"policy {policy!r} compares medians, but quantile is {problem.quantile!r}; "
-            "use policy 'toptwo' or 'lucb' for other quantiles"
-        )
+        msg = f"policy {policy!r} compares medians, but quantile is {problem.quantile!r}; use policy 'toptwo'"
         raise OutOfReach(msg, "quantile", problem.quantile)
-    check_absolute(problem, policy)
     if problem.regularity is None:
         msg = (
             f"policy {policy!r} needs regularity, which bounds how flat the arms' distributions may be around "
@@ -262,10 +253,7 @@ def _regular(problem: Problem, policy: str) -> dict[str, Any]:
 def medians(sample: Sample, least: float = -math.inf) -> Interval:
     """Return the averaged median with all missing readings at -inf, and with all at +inf (as `moments`).
 
-    Parameters
-    ----------
-    least
-        The best value that a censored reading may have had; only the upper end takes it for -inf.
+    `least` is the best value that a censored reading may have had; only the upper end takes it for -inf.
     """
 
     def middle(bottom: int, floor: float) -> float:
@@ -278,19 +266,8 @@ def medians(sample: Sample, least: float = -math.inf) -> Interval:
 def _start(problem: Problem, first: int, *, estimated: bool = False) -> PaperState:
     """Return the state before the first round, which takes `first` pulls of every arm."""
     k = len(problem.arms)
-    state = PaperState(
-        problem=problem,
-        round=0,
-        samples=(Sample(),) * k,
-        alive=tuple(range(k)),
-        uppers=(math.inf,) * k,
-        lowers=(-math.inf,) * k,
-        leader=None,
-        claims=(),
-        decision={},
-        estimated=estimated,
-    )
-    return _go_on(state, first)
+    ends = (math.inf,) * k, (-math.inf,) * k
+    return _go_on(PaperState(problem, (Sample(),) * k, tuple(range(k)), *ends, estimated=estimated), first)
 
 
 def _merge(state: PaperState, told: Mapping[str, Told]) -> PaperState:
@@ -305,10 +282,7 @@ def _exclude(
 ) -> PaperState:
     """Return the state without the arms whose intervals are below the leader's.
 
-    Parameters
-    ----------
-    bad
-        How many readings of an arm may be bad: that many do not show where the limit of time-outs is.
+    Up to `bad` readings of an arm may be bad: that many do not show where the limit of time-outs is.
     """
     left = [state.samples[i] for i in state.alive]
     # if fewer are bad, a clean reading is not above this one, and all time-outs are beyond that (evidence T8c)
@@ -368,9 +342,3 @@ def _end(state: PaperState, status: Status, leader: int, *claims: Claim) -> Pape
     best, claims = state.problem.arms[leader], (*state.claims, *claims)
     verdict = Verdict(status=status, candidates=(best,), best=best, claims=claims, estimated=state.estimated)
     return replace(state, decision=verdict)
-
-
-def _stop(state: PaperState) -> PaperState:
-    """Return the state after the one batch of uniform sampling."""
-    exhausted = Verdict(status=Status.EXHAUSTED, candidates=state.problem.arms)
-    return _tolerate(state) or replace(state, decision=exhausted)

@@ -99,17 +99,16 @@ class TopTwo(Eager):
         return _decide(state.after(told, issued))
 
     def standing(self, state: TopTwoState) -> Standing:
-        arms, tested = state.problem.arms, state
-        if state.judge.entries and len(state.alive) > 1:
-            tested, _ = _test(state, everyone=True)
+        arms = state.problem.arms
+        is_open = state.judge.entries and len(state.alive) > 1
+        tested = _test(state, everyone=True)[0] if is_open else state
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
         against_each = {arm: done.get(arm, e.log_evidence) for arm, e in zip(arms, tested.looks, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
         is_futile = leader is not None and tested.judge.is_futile(tested.alive)
         status = Status.INDISTINGUISHABLE if is_futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        so_far = tested.verdict(status)
-        return Standing(leader, alive, against_each, state.judge.log_threshold, so_far)
+        return Standing(leader, alive, against_each, state.judge.log_threshold, tested.verdict(status))
 
 
 def _follow(state: TopTwoState, leader: int) -> TopTwoState:
@@ -221,9 +220,8 @@ def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
     head, rival = state.samples[leader], state.samples[challenger]
     gains = state.judge.gains(challenger, state.looks[challenger].cut)
     last, owed = state.carries[challenger]
-    size, for_leader, owed = split(
-        head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0, len(state.samples)
-    )
+    owed = owed if last == leader else 0.0
+    size, for_leader, owed = split(head.n, rival.n, gains[0], gains[1], owed, len(state.samples))
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
     return replace(state, carries=put(state.carries, challenger, (leader, owed)), decision=batch)
@@ -236,16 +234,8 @@ def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only
 
     The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
 
-    Parameters
-    ----------
-    head, rival
-        Pulls of the leader and of its challenger.
-    gain, other
-        What the readings of each say at the least convincing cut.
-    owed
-        What the leader is owed from before.
-    arms
-        How many there are: of two neither is neglected at first, of more the leader has many rivals.
+    Head and rival are the pulls of the leader and of its challenger, gain and other what the readings of each say
+    at the least convincing cut. Of two arms neither is neglected at first, of more the leader has many rivals.
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))
