@@ -58,7 +58,10 @@ def test_what_a_policy_cannot_serve_it_refuses_with_a_remedy(policy, changes, wo
         (lambda: Uniform("loose"), "constants must be"),
         (lambda: PartialIdentification(np.mean, hoeffding, growth=-1.0), "growth must be a finite"),
         (lambda: PartialIdentification(np.mean, hoeffding, {"A": -0.5}), "biases must be >= 0, but got -0.5"),
-        (lambda: PartialIdentification(np.mean, hoeffding, {"A": 0.5}).start(problem()), "biases must name every arm, but got"),
+        (
+            lambda: PartialIdentification(np.mean, hoeffding, {"A": 0.5}).start(problem()),
+            "biases must name every arm, but got",
+        ),
         (
             lambda: drive(PartialIdentification(np.mean, lambda *_: math.nan), problem(), constants(1.0, 0.0)),
             "radius must return a number >= 0, but got",

@@ -6,6 +6,7 @@ chosen after the fact there is evidence for any arm (docs/certificate.md).
 """
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,6 +28,8 @@ from truearm.policies import Policy
 from truearm.problem import refuse
 from truearm.study import Study
 
+_Absent = object()  # a part that is not there
+_LARGEST = sys.float_info.max
 RELATIVE_ACCURACY = 1e-6  # reports show four digits, and machines differ in the last of sixteen
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # another version may word these differently
 _ABOUT_ROWS = ("clusters", "confounded")  # doubts about columns that the readings do not show
@@ -253,14 +256,11 @@ def _compare(given: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[str
     return tuple(worded)
 
 
-class _Absent:
-    """Stands for a part that is not there."""
-
-
-_Path = tuple[str, ...]
-
-
-def _differences(given: Any, expected: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any, Any]]:  # noqa: ANN401
+def _differences(
+    given: Any,  # noqa: ANN401
+    expected: Any,  # noqa: ANN401
+    path: tuple[str, ...] = (),
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Iterate over the parts that differ, in the order of what was expected."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
         for key in [*expected, *(key for key in given if key not in expected)]:
@@ -275,15 +275,8 @@ def _differences(given: Any, expected: Any, path: _Path = ()) -> Iterator[tuple[
 
 def _is_same(given: Any, expected: Any) -> bool:  # noqa: ANN401
     """Return True if two parts mean the same: fractions up to rounding, all else exactly."""
-    if _is_number(given) and _is_number(expected):
-        try:
-            if isinstance(expected, int):  # a number of things is not rounded
-                return bool(given == expected)
-            return bool(given == expected) or math.isclose(given, expected, rel_tol=RELATIVE_ACCURACY)
-        except OverflowError:  # a whole number beyond all floats
-            return False
+    if {type(given), type(expected)} <= {int, float}:
+        # a number of things is not rounded; one beyond all floats is not close
+        is_close = type(expected) is float and abs(given) <= _LARGEST
+        return given == expected or (is_close and math.isclose(given, expected, rel_tol=RELATIVE_ACCURACY))
     return type(given) is type(expected) and bool(given == expected)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -186,34 +186,20 @@ class Certificate(Verdict):
         """
         return show("verify_certificate", self, readings)
 
-    def judge(self, claim: Claim, readings: Readings) -> Judge:
-        """Return the judge of a claim as of its date."""
-        arms, entered = self.problem.arms, self.entries[: claim.entered]
-        needed = {claim.arm, claim.leader, *(entry.arm for entry in entered)}
-        dates = [len(readings.get(arm, ())) for arm in arms] if claim.counts is None else claim.counts
-        counts = {arm: n if arm in needed else 0 for arm, n in zip(arms, dates, strict=True)}
-        samples = [sample_of(readings.get(arm, ()), n, self.problem, arm) for arm, n in counts.items()]
-        ordered, leader = self.rule == "pooled", arms.index(claim.leader)
-        return self.judge_samples(samples, readings, entered, leader=leader, ordered=ordered)
-
-    def judge_samples(
-        self,
-        samples: Sequence[Sample],
-        readings: Readings,
-        entered: Sequence[Entered],
-        *,
-        leader: int,
-        ordered: bool,
-    ) -> Judge:
-        """Return the judge of samples of these readings; entries of the pooled rule end where the samples do."""
-        problem, place = self.problem, self.problem.arms.index
+    def judge(self, claim: Claim, readings: Readings, samples: Sequence[Sample] | None = None) -> Judge:
+        """Return the judge of a claim as of its date, or on samples of the readings; entries end where they do."""
+        problem, place, entered = self.problem, self.problem.arms.index, self.entries[: claim.entered]
+        if samples is None:
+            needed = {claim.arm, claim.leader, *(entry.arm for entry in entered)}
+            dates = zip(problem.arms, claim.counts or (), strict=True)
+            samples = [sample_of(readings.get(arm, ()), n * (arm in needed), problem, arm) for arm, n in dates]
+        ends = [sample.n for sample in samples]
 
         def head(arm: str, n: int) -> Sample:
-            return sample_of(readings[arm], n, problem, arm)
+            return sample_of(readings[arm], min(n, ends[place(arm)]), problem, arm)
 
-        ends = [min(e.until, samples[place(e.arm)].n) for e in entered]
-        starts = zip(entered, ends, strict=True)
-        entries = [Entry(place(e.arm), head(e.arm, e.since), head(e.arm, end)) for e, end in starts]
+        entries = [Entry(place(e.arm), head(e.arm, e.since), head(e.arm, e.until)) for e in entered]
+        leader, ordered = place(claim.leader), bool(entries)
         return Judge.of(problem, samples, leader=leader, entries=entries, design=self.design, ordered=ordered)
 
 

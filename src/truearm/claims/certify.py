@@ -32,10 +32,10 @@ from truearm.evidence import Breakdown, Judge
 from truearm.evidence.comparison import Method, against_control, order
 from truearm.evidence.intervals import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
-from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.sample import Sample
 from truearm.evidence.shares import deciding_limit, is_binary
 from truearm.evidence.wins import apart
-from truearm.problem import Adversary, Design, Interval, Problem, refuse, require
+from truearm.problem import Adversary, Interval, Problem, refuse, require
 
 NOTHING = Breakdown(None, None, None)
 _STRICT = (Status.CERTIFIED, Status.SEPARATED)
@@ -82,7 +82,7 @@ def certify(
         breakdown_estimate=_breakdown_estimate(judge) if compared else NOTHING,
         tolerance=_tolerance(judge, verdict) if compared else math.inf,
         better_by=_leads(judge, verdict) if compared else (),
-        arms=tuple(_describe(measured, i, known=not doubtful) for i in range(len(problem.arms))),
+        arms=tuple(describe(measured, i, known=not doubtful) for i in range(len(problem.arms))),
         quality=tuple(Reach(*point) for point in measured.quality()) if known else (),
         problem=problem,
         design=verdict.design,
@@ -160,13 +160,8 @@ def as_measured(judge: Judge, tapes: Readings) -> Judge:
     return judge.after(tuple(samples))
 
 
-def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
+def describe(judge: Judge, i: int, *, known: bool = True) -> Arm:
     """Return what is known of one arm, for all arms at once; only what was observed unless `known`."""
-    by_arm = [sample if arm == name else EMPTY for arm in problem.arms]
-    return _describe(Judge.of(problem, by_arm, design=design), problem.arms.index(name), known=known)
-
-
-def _describe(judge: Judge, i: int, *, known: bool) -> Arm:
     name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
     true, core = endless, endless
     if n and known:
@@ -206,16 +201,15 @@ class Rejections:
 
 def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Rejections:
     """Return the judges that reject the leader's rivals, now and at the dates of their claims."""
-    arms, latest, entered = certificate.problem.arms, tuple(sample.n for sample in samples), certificate.entries
-    now = certificate.judge_samples(samples, tapes, entered, leader=leader, ordered=bool(entered))
-    earlier = {}
+    arms, latest = certificate.problem.arms, tuple(sample.n for sample in samples)
+    last = Claim("", arms[leader], None, len(certificate.entries))
+    now, earlier = certificate.judge(last, tapes, samples), {}
     for claim in certificate.claims if certificate.rule else ():  # not by bounds
         accuser = arms.index(claim.leader)
         if not claim.tolerant and (accuser != leader or claim.counts not in (None, latest)):
-            dated = claim.counts is not None
-            earlier[arms.index(claim.arm)] = (
-                certificate.judge(claim, tapes) if dated else now.after(leader=accuser)
-            )
+            is_last = claim.counts is None
+            judge = now.after(leader=accuser) if is_last else certificate.judge(claim, tapes)
+            earlier[arms.index(claim.arm)] = judge
     return Rejections(now, earlier)
 
 

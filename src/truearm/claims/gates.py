@@ -175,16 +175,13 @@ class Account:
     @property
     def next_level(self) -> float:
         """The level of the next gate (extensions L1, L2)."""
-        return self.level(len(self.gates) + 1, self.accepted)
-
-    def level(self, number: int, accepted: int) -> float:
-        """Return the level of a gate that opens after this many were accepted (extensions L1, L2)."""
-        return self.delta * weight(number, self.expected) * (1 + accepted * (self.error_rate == "fdr"))
+        share = self.delta * weight(len(self.gates) + 1, self.expected)
+        return share * (1 + self.accepted * (self.error_rate == "fdr"))
 
     def open(self, name: str, base: str, details: Mapping[str, Any]) -> LedgerGate:
         """Return the next gate, which is not added yet."""
-        number, level = len(self.gates) + 1, self.next_level
-        return LedgerGate(number=number, name=name, level=level, base=base, details=details)
+        number = len(self.gates) + 1
+        return LedgerGate(number=number, name=name, level=self.next_level, base=base, details=details)
 
     def count(self, verdict: GateVerdict) -> int:
         """Return how many gates have a verdict."""

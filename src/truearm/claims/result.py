@@ -6,7 +6,7 @@ Nothing is computed here: `certify` computes, and `truearm.report` registers the
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from truearm.claims import show
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
@@ -18,14 +18,11 @@ from truearm.evidence.counts import Counts, Made
 from truearm.evidence.units import Units
 from truearm.problem import Design, Problem, refuse
 
+if TYPE_CHECKING:
+    from _typeshed import StrPath
+
 SCHEMA = 3  # of the dictionaries below; raised when a key changes its meaning
 OF_PROBLEM = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")
-
-
-class Named(Protocol):
-    """A path of a file, as the standard library has it."""
-
-    def __fspath__(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +188,7 @@ class Result:
         """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
         return show("plot", self, ax)
 
-    def save_html(self, path: str | Named) -> None:
+    def save_html(self, path: "StrPath") -> None:
         """Write a self-contained page, with a slider of the contamination."""
         show("save_page", self, path)
 
@@ -215,8 +212,10 @@ class Result:
             **{key: problem[key] for key in OF_PROBLEM},
             **({"contamination": "blind"} if self.problem.is_blind else {}),
             **({} if self.items is None else {"items": self.items._asdict()}),
-            "doubts": [self._alarm(alarm) for alarm in self.doubts],
-            "alarms": [self._alarm(alarm) for alarm in self.alarms],
+            **{
+                name: [{**to_plain(alarm), "message": show("alarm", alarm, self.problem)} for alarm in some]
+                for name, some in (("doubts", self.doubts), ("alarms", self.alarms))
+            },
             "assumptions": list(self.assumptions),
             "certificate": {**to_plain(self.certificate), "log_threshold": self.certificate.log_threshold},
         }
@@ -226,9 +225,6 @@ class Result:
             kept = self.readings
             plain["readings"] = None if kept is None else {arm: to_plain(list(tape)) for arm, tape in kept.items()}
         return plain
-
-    def _alarm(self, alarm: Alarm) -> dict[str, Any]:
-        return {**to_plain(alarm), "message": show("alarm", alarm, self.problem)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

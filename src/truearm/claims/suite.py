@@ -6,7 +6,7 @@ Everything follows from the suite and its runs, so that a stranger with both rec
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from truearm.claims import alarms, show
 from truearm.claims.certify import NOTHING, check_control
 from truearm.claims.plain import to_plain
-from truearm.claims.result import Named
 from truearm.errors import OutOfReach
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.metrics import (
@@ -30,6 +29,9 @@ from truearm.evidence.metrics import (
 from truearm.evidence.sample import Sample, worsen
 from truearm.evidence.wins import apart, win_level_of
 from truearm.problem import Problem, refuse
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
 
 SCHEMA = 1
 """Version of the dictionary that a suite becomes."""
@@ -225,7 +227,7 @@ class SuiteResult:
         text: str = show("suite_text", self)
         return text
 
-    def save_html(self, path: str | Named) -> None:
+    def save_html(self, path: "StrPath") -> None:
         """Write a self-contained page."""
         show("save_suite_page", self, path)
 

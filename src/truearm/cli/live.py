@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from truearm.claims.certificate import sample_of
+from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
 from truearm.claims.suite import Progress
 from truearm.cli.edge import load
 from truearm.cli.saved import Race
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
+from truearm.evidence import Judge
 from truearm.policies import Standing
 from truearm.report import words
 from truearm.report.numbers import column_name, count, name_of, number, plural, unit_for
@@ -96,10 +97,8 @@ class Board:
             settled = f"{count(suite.pairs_done)} of {count(suite.pairs)} comparisons settled"
             return Text(f"{rounds}: {settled}; Ctrl-C to stop", style="dim")
         plain = replace(problem, handicap=None)
-        arms = [
-            describe(arm, sample_of(readings[arm], len(readings[arm]), plain, arm), plain, design="sequential")
-            for arm in problem.arms
-        ]
+        judge = Judge.of(plain, samples_of(plain, readings))
+        arms = [describe(judge, i) for i in range(len(problem.arms))]
         unit = unit_for(self._race.setting.metric, arms, self._unit, target=problem.target)
         baseline = None if problem.handicap is None else problem.handicap.arm
         titles = ("standing", "evidence") if len(arms) > 1 else ()

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from truearm.claims.certificate import sample_of
+from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
 from truearm.claims.suite import Progress
@@ -253,10 +253,8 @@ class _Runner:
     def _is_bounded(self) -> bool:
         """Return True if the interval of the only command has two ends."""
         study = self._race.study
-        (arm,) = study.problem.arms
-        sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
-        found = describe(arm, sample, study.problem, design="sequential")
-        return sample.n >= self._race.first and math.isfinite(found.high - found.low)
+        found = describe(Judge.of(study.problem, samples_of(study.problem, study.readings)), 0)
+        return found.n >= self._race.first and math.isfinite(found.high - found.low)
 
     def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
@@ -269,9 +267,7 @@ class _Runner:
         if limit is not None:
             pace = (rounds - self._rounds) / (time.monotonic() - self._started)
             budget = min(budget, self._rounds + pace * limit)
-        arms, tapes = study.problem.arms, study.readings
-        samples = [sample_of(tapes[arm], len(tapes[arm]), study.problem, arm) for arm in arms]
-        judge = Judge.of(study.problem, samples)
+        arms, judge = study.problem.arms, Judge.of(study.problem, samples_of(study.problem, study.readings))
         if budget < math.inf and is_out_of_reach(judge, arms.index(guard), int(budget)):
             self.budget = int(budget)
         return self.budget is not None

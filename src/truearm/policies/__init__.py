@@ -104,7 +104,10 @@ class Judged:
         samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
         # what was out when an entry began or ended, and has come in, belongs to it
         entries = (
-            entry._replace(before=_add_late(entry.before, new), until=entry.until and _add_late(entry.until, new))
+            entry._replace(
+                before=_add_readings(entry.before, new, entry.before.n),
+                until=entry.until and _add_readings(entry.until, new, entry.until.n),
+            )
             for entry in self.judge.entries
             for new in (told.get(arms[entry.arm]),)
         )
@@ -137,10 +140,6 @@ class Judged:
             entries=tuple(Entered(arms[i], start, end) for i, start, end in ends),
             claims=self.claims,
         )
-
-
-def _add_late(sample: "Sample", told: Told | None) -> "Sample":
-    return _add_readings(sample, told, sample.n) if sample.pending else sample
 
 
 def _add_readings(sample: "Sample", told: Told | None, n: int) -> "Sample":
