@@ -33,10 +33,7 @@ def test_the_reading_is_the_best_run_and_limits_count_runs(tmp_path):
     [
         (["--best-of", "4", "-M", "3", "true", "true -"], "-M 3 is less than --best-of 4"),
         (["--best-of", "4", "true"], "--best-of compares commands"),
-        (
-            ["--best-of", "4", "--quantile", "0.9", "true", "true -"],
-            "--best-of cannot be combined with --quantile",
-        ),
+        (["--best-of", "4", "--quantile", "0.9", "true", "true -"], "cannot be combined with --quantile"),
         (["--best-of", "4", "--metrics", "json", "true", "true -"], "remove --best-of"),
     ],
 )

@@ -22,7 +22,6 @@ WRONG = {
     "race --eps 5 true": "no option '--eps'; did you mean --contamination?",
     "analyze x.csv --alpha 0.05": "no option '--alpha'; did you mean --delta?",
     "race gzip -kf data": "no option '-k'; put each command in quotes, such as 'gzip -kf data'",
-    "plan --zzz": "no option '--zzz'; `main plan --help` lists the options",
     "race --baseline a true": "no option '--baseline'; did you mean --control?",
     # values
     "work http://127.0.0.1:1 late -- true": "write {arm} where",
@@ -91,7 +90,6 @@ WRONG = {
     "analyze data.txt": "use --kind 'csv' or another of",
     "analyze - --arm a --value b": "standard input is empty",
     "analyze /dev/null": "there is no file",
-    "analyze german.csv --arm site --value ms": "--decimal ','",
     "analyze wide.csv --fdr": "--fdr needs the arm to compare with; add --control 'NAME'",
     "analyze wide.csv --round rows --tiers": "--tiers needs arms in one order",
     "analyze wide.csv --design fixed --dependent-arms": "--design 'fixed' needs independent arms",
@@ -101,7 +99,6 @@ FILES = {
     "big.duckdb": "x",
     "data.csv": "variant,x\n" + "A,1\nB,2\n" * 20,
     "data.txt": "A,B\n1,2\n",
-    "german.csv": "site;ms\nA;1.234,5\nB;2\n",
     "timed.csv": "code,process,i,ms\n" + "A,A0,1,2\nA,A0,2,3\nB,B0,1,4\nB,B0,2,5\n",
     "wide.csv": "A,B\n" + "1,2\n2,3\n" * 20,
 }

@@ -59,14 +59,6 @@ def test_files_that_are_missing_or_others_are_refused(tmp_path):
         assert "empty.db holds no study yet; `truearm race --save empty.db`" in said
 
 
-def test_completion_is_there(tmp_path):
-    script = subprocess.run(
-        [TRUEARM], env={"_TRUEARM_COMPLETE": "bash_source", "PATH": "/usr/bin:/bin"}, cwd=tmp_path, text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert "_TRUEARM_COMPLETE" in script.stdout
-
-
 @pytest.mark.parametrize("verb", _VERBS)
 def test_every_verb_and_option_is_in_the_docs(verb):
     words = DOCS.read_text().replace("\n", " ")

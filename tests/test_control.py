@@ -8,9 +8,8 @@ import pytest
 from reference import vectors
 from truearm import Contamination, TruearmError, VerificationError, analyze, verify
 from truearm.claims.result import Analysis
-from truearm.evidence import Judge, Trust, pair
+from truearm.evidence import Judge, Trust
 from truearm.evidence.comparison import false_discovery, step_down
-from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Problem
 from truearm.report.tables import control_rows
@@ -47,18 +46,6 @@ def test_other_adversaries_need_more_evidence():
         c0 = math.exp(clairvoyant.log_bar(left)) / left
         assert (1 + math.log(c0)) / c0 == pytest.approx(0.05)
         assert math.exp(dependent.log_bar(left)) == pytest.approx(4 * left / 0.05**2)
-
-
-def test_who_beats_the_control(tapes):
-    found = analyze(tapes, control="A")
-    assert found.control.named("better") == ("C", "D")
-    assert found.control.named("not better") == ("E",)
-    assert found.control.named("open") == ("B",)
-    assert not found.control.settled
-    values = {v.arm: v.log_evidence for v in found.control.variants}
-    for arm in "BCDE":
-        one, other = Sample.of(tapes[arm]), Sample.of(tapes["A"])
-        assert values[arm] == pair(one, other, Levels(0.475, 0.475), closed=True).log_value
 
 
 def test_a_tolerance_settles_what_is_equal(tapes):

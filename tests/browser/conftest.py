@@ -52,15 +52,16 @@ def hostile():
     return decided(names, contamination=Contamination(0.02, "malicious"), goal="min")
 
 
+def write_page(study, folder):
+    (folder / "report.html").write_text(report_page(study.result, study.readings), encoding="utf-8")
+    return (folder / "report.html").as_uri()
+
+
 @pytest.fixture(scope="session")
 def written(study, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(report_page(study.result, study.readings), encoding="utf-8")
-    return path.as_uri()
+    return write_page(study, tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture(scope="session")
 def written_hostile(hostile, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "hostile.html"
-    path.write_text(report_page(hostile.result, hostile.readings), encoding="utf-8")
-    return path.as_uri()
+    return write_page(hostile, tmp_path_factory.mktemp("page"))

@@ -229,13 +229,10 @@ AWAY = "127.0.0.1:1/x"
 UNREADABLE = [
     f"postgresql://me:S3CRET%zz@{AWAY}",
     f"postgresql://me:S3/CRET@{AWAY}",
-    f"postgresql://me:CRET/S3?@{AWAY}",
     f"postgresql://me:S3@CRET@{AWAY}",
     f"postgresql://{AWAY}?passwrod=S3CRET",
     f"postgresql://me:S3CRET@{AWAY}?port=CRET",
-    f"postgresql://{AWAY}?S3CRET",
     f"Postgresql://me:S3CRET@{AWAY}",
-    f"postgresql:/me:S3CRET@{AWAY}",
     f"mysql://me:S3CRET@{AWAY}",
     "host=127.0.0.1 port=1 password=S3CRET",
 ]

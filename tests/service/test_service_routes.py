@@ -61,33 +61,31 @@ def test_a_lease_that_ends_frees_the_worker_and_not_the_pull(http):
     assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
 
 
-def test_only_what_never_began_goes_out_again(http):
+def release(http, place, *tickets, **worker):
+    found = http.post(f"{place}/release", json={"tickets": tickets, **worker}).json()["outcomes"]
+    return [item["outcome"] for item in found]
+
+
+def test_only_a_pull_that_never_started_goes_out_again(http):
     place = begun(http, "released")
     asked(http, place, n=2)
     told(http, place, (0, 1.0))
-    found = http.post(f"{place}/release", json={"tickets": [0, 1, 7]}).json()["outcomes"]
-    assert [item["outcome"] for item in found] == ["refused", "released", "refused"]
-    again = http.post(f"{place}/release", json={"tickets": [1]}).json()["outcomes"]
-    assert [item["outcome"] for item in again] == ["known"]
+    assert release(http, place, 0, 1, 7) == ["refused", "released", "refused"]
+    assert release(http, place, 1) == ["known"]
     assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
 
 
 def test_a_pull_that_another_worker_has_is_not_released(http):
-    """Else the reading it is about to tell would be lost."""
+    """Otherwise the reading that worker is about to send would be lost."""
     place = begun(http, "held")
     asked(http, place)
-    body = {"tickets": [0], "worker": "bob"}
-    [refused] = http.post(f"{place}/release", json=body).json()["outcomes"]
-    assert refused["outcome"] == "refused"
-    assert "ticket 0 is held by 'ann' for another" in refused["detail"]
+    assert release(http, place, 0, worker="bob") == ["refused"]
     assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
     asked(http, place)
-    assert http.post(f"{place}/release", json={"tickets": [1], "worker": "ann"}).json()["outcomes"] == [
-        {"ticket": 1, "outcome": "released"}
-    ]
+    assert release(http, place, 1, worker="ann") == ["released"]
     short = begun(http, "short", lease=0.001)
     asked(http, short)
-    assert http.post(f"{short}/release", json=body).json()["outcomes"][0]["outcome"] == "released"
+    assert release(http, short, 0, worker="bob") == ["released"]
 
 
 def test_each_reading_has_an_outcome_of_its_own(http):

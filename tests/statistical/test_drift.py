@@ -61,16 +61,15 @@ def doubts(law, k, runs, *, n=MAX_PULLS, seed=1):
     return found
 
 
-@pytest.mark.parametrize(("law", "k"), [(law, (2, 5)[i % 2]) for i, law in enumerate(LAWS)])
-def test_independent_readings_are_not_doubtful(law, k):
+LONG = [("run times", 2, 20_000), pytest.param("0 or 1", 2, 20_000, marks=pytest.mark.slow)]  # most in blocks
+
+
+@pytest.mark.parametrize(
+    ("law", "k", "n"), [*((law, (2, 5)[i % 2], MAX_PULLS) for i, law in enumerate(LAWS)), *LONG]
+)
+def test_independent_readings_are_not_doubtful(law, k, n):
     """200 runs: a chance of .15 at the level .05 is found with a chance of 90%; below the doubt itself is."""
-    assert kept(doubts(law, k, 200) >= math.log(20), 0.05)
-
-
-@pytest.mark.parametrize("law", ["run times", pytest.param("0 or 1", marks=pytest.mark.slow)])
-def test_nor_are_those_of_long_tapes_in_blocks(law):
-    """200 runs of 10,000 readings per arm, most of them in blocks: power as above."""
-    assert kept(doubts(law, 2, 200, n=20_000) >= math.log(20), 0.05)
+    assert kept(doubts(law, k, 200, n=n) >= math.log(20), 0.05)
 
 
 @pytest.mark.slow
