@@ -35,7 +35,7 @@ def told(problem, means, *, policy="toptwo", seed=1, max_pulls=1500, holes=0.0, 
 
 
 def late(problem, means, *, seed=1, workers=5, stop=None):
-    """Return a study whose workers come back in any order; stopped with pulls out after so many readings."""
+    """Return a study whose workers finish in any order; `stop` ends it after that many readings."""
     rng, study, out, n = np.random.default_rng(seed), Study(problem, max_pulls=600, seed=7), [], 0
     while not study.done and n != stop:
         out += study.ask(workers - len(out)) if len(out) < workers else []
@@ -66,7 +66,7 @@ def frame(k=3, n=120, *, gap=1.5, seed=5, holes=0.0, drift=0.0):
 
 
 def of(k, means, policy="toptwo", told_as=None, **promises):
-    """Return how to make a study of k arms with these promises, told as the other options say."""
+    """Return a function that runs a study of k arms; `told_as` are options of the run."""
     return lambda: told(Problem(arms=arms(k), **promises), means, policy=policy, **(told_as or {}))
 
 

@@ -1,4 +1,4 @@
-"""What people who come from hyperfine type: each option does what they expect, or says why not. Real commands."""
+"""Options of hyperfine mean the same here, or the message explains why not. Real commands."""
 
 import os
 import re

@@ -58,7 +58,7 @@ WORLDS = {
 
 
 def driven(world, counts, pulls, change=lambda duel: duel):
-    """Return the counts at every decision of rule R on exact laws, with what the duels said there."""
+    """Return the counts at every decision of rule R on exact laws, with the duels there."""
     sampler, path = Sampler(), []
     counts = np.array(counts, dtype=float)
     while counts.sum() < pulls:

@@ -96,6 +96,12 @@ def test_rounds_are_blind_by_default_and_lose_the_best_arm_rarely():
     assert np.isnan(done.limit)
 
 
+def test_a_plausible_range_is_simulated_without_a_limit():
+    done = simulate("toptwo", PAIR, None, 2, contamination=0.05, between=(-20.0, 20.0))
+    assert (done.problem.between, done.summary.answered.count) == ((-20.0, 20.0), 2)
+    assert np.isnan(done.limit)
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(InvalidArgument, match="engine must be"):
         simulate("toptwo", PAIR, engine="fast")

@@ -1,4 +1,4 @@
-"""A log in bad hands: two writers, two names, one changed digit. Docstrings have the figures that were not 0."""
+"""Logs with two writers, two names or one changed digit. Docstrings have the failures before the fix."""
 
 import os
 import random
@@ -109,7 +109,7 @@ def test_a_store_that_is_handed_in_is_locked_too(tmp_path):
 
 
 def test_a_log_with_two_hard_links_is_refused_by_both_names(tmp_path):
-    """SQLite keeps what was last written beside one name: who opens the other does not see it, lock or not."""
+    """SQLite keeps its write-ahead log under one name: opening the other name misses the last writes."""
     path, other = tmp_path / "run.db", tmp_path / "other.db"
     with Store(path) as store:
         store.create(Study(["A", "B"]).definition)

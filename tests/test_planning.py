@@ -68,7 +68,7 @@ def every_fourth(cases):
     return [each if not i % 4 else pytest.param(*each, marks=pytest.mark.slow) for i, each in enumerate(cases)]
 
 
-OWN = {  # none of them is among the laws that benchmarks/plan.py fits to
+OWN = {  # not among the laws that benchmarks/plan.py fits to
     "logistic": families.logistic(),
     "skewed": families.piecewise(bars=[(0.0, 0.5, 0.4), (0.5, 1.2, 0.3), (1.2, 2.5, 0.2), (2.5, 6.0, 0.1)]),
     "ramp": families.piecewise(bars=[(0.0, 1.0, 0.1), (1.0, 2.0, 0.3), (2.0, 3.0, 0.6)]),

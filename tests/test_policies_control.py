@@ -46,7 +46,7 @@ def test_it_stops_when_every_arm_is_settled():
     assert study.done
     assert study.result.control.settled
     assert study.result.total < 400
-    assert study.result.best == "B"  # the best arm is certified beside it
+    assert study.result.best == "B"  # the best arm is certified too
 
 
 def test_it_stops_when_more_pulls_do_not_help():

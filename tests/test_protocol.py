@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.tickets = {}  # ticket -> arm, and what was told, None while out
+        self.tickets = {}  # ticket -> arm
         self.told, self.gone, self.result = {}, set(), None
         self.log, self.full, self.stopped = [], False, False
         self.followed = 0

@@ -132,7 +132,7 @@ def test_a_deleted_cache_is_made_again(repository, cache, all_of_it):
 
 
 def test_changed_files_in_the_cache_are_checked_out_again(repository, cache):
-    """Else what somebody tried there, or a benchmark wrote, is measured under the name of the commit."""
+    """Otherwise edits and benchmark output would be measured under the name of the commit."""
     [first] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
     Path(first.folder, "sub", "bench").write_text("slow")
     [again] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)

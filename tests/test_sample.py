@@ -74,7 +74,7 @@ def test_quality_of_the_vector(adversary):
 
 @given(readings, st.lists(finite, min_size=1, max_size=6), st.floats(0.05, 0.95), declared, designs)
 def test_intervals_with_missing_readings_contain_those_of_every_completion(x, true, q, contamination, design):
-    """Whatever the missing readings would have said, the interval at their worst allows for it (evidence T8)."""
+    """The interval at their worst allows for every value of the missing readings (evidence T8)."""
     holed, filled = [*x, *[NAN] * len(true)], [*x, *true]
     how = {"contamination": contamination, "design": design}
     assert contains(quantile_interval(holed, quantile=q, **how), quantile_interval(filled, quantile=q, **how))

@@ -1,4 +1,4 @@
-"""What is loaded before the first answer: told by modules, because a clock would tell of the machine's load."""
+"""Modules loaded before the first answer; times would depend on the load of the machine."""
 
 import subprocess
 import sys

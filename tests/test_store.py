@@ -254,7 +254,7 @@ def test_looking_at_a_file_does_not_drop_the_locks_of_a_store_that_has_it_open(t
 
 
 def kill_while_writing(path, delay):
-    """Kill a writer some time after it is about to open the file; return the last position it said was safe."""
+    """Kill a writer some time after it is about to open the file; return the last position it acknowledged."""
     with path.with_suffix(".said").open("w+") as said:  # a pipe may be read ahead
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=said)
         while not path.with_suffix(".said").read_text():

@@ -65,8 +65,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", ["analyzed", "analyzed, fixed"])
 def test_a_stranger_finds_forgeries(name, forgery):
     data = copy.deepcopy(forging.genuine(name))
-    if (forgery, name, data["best"]) == ("best", name, "B"):
-        data["best"] = "A"
+    assert data["best"] != "B"  # so that each forgery changes something
     FORGERIES[forgery](data)
     with pytest.raises(stranger.Wrong):
         stranger.verify(data)

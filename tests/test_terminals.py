@@ -1,4 +1,4 @@
-"""Names in bad hands: what exports and terminals make of them. And bounds on work, also when it is interrupted."""
+"""Hostile names in exports and on terminals; limits on hanging hooks, leftover processes and interrupts."""
 
 import csv
 import html

@@ -1,4 +1,4 @@
-"""Readings of one unit count as one, and units that nobody declared are found out."""
+"""Readings of one unit count as one, and undeclared units raise an alarm."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def test_slower_code_is_found_by_its_processes(tmp_path):
 
 
 def test_one_process_per_arm_is_refused_with_the_reason(tmp_path):
-    """Of one process of 300 values against another of identical code 58 of 60 were told apart."""
+    """Of one process of 300 values against another of identical code 58 of 60 had a winner."""
     file = pyperf_file(tmp_path / "p.json", np.random.default_rng(9), 1, 300)
     with pytest.raises(InvalidArgument, match=r"one process of 'A', .* --processes 20"):
         analyze(file, goal="min")

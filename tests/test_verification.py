@@ -94,15 +94,15 @@ def test_the_message_names_the_part_that_fails():
         verify(ATTACKS["a candidate less"])
 
 
-# An input of the decision may be another if the same result follows from it: what is said is true of that too.
+# An input of the decision may be another if the same result follows from it: the statements hold for both.
 # Such are a budget that was not spent, an order inside whole batches, the first pulls of a study that was stopped
-# before, what would have been shown but for a doubt, a promise that asks for the same pulls.
+# before, what would have been shown but for a doubt, an assumption that asks for the same pulls.
 INPUTS = ("origin.max_pulls", "origin.seed", "origin.options.", "problem.regularity.")
 HARMLESS = tuple(f"certificate.{name}" for name in INPUTS)
 
 
 def passed(names, each, seed):
-    """Return how many forgeries were tried, and which were verified plainly although they change what is said."""
+    """Return how many forgeries were tried, and which were verified plainly although they change a statement."""
     rng, tried, wrong = random.Random(seed), 0, []
     for name in names:
         data, log = forging.genuine(name), forging.STUDIES[name]() if name in forging.OVERLAPPING else None
@@ -227,7 +227,7 @@ def test_a_number_of_readings_is_not_rounded():
 
 
 def test_what_a_document_carries_is_what_it_is_verified_by():
-    """Whoever reads the readings in a document that was verified by a log or a table reads those."""
+    """The readings in a document must be those of the log or table that verifies it."""
     study, data = forging.STUDIES["late"](), forging.genuine("late")
     assert verify(data, study)
     forged = copy.deepcopy(data)

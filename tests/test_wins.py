@@ -161,7 +161,7 @@ def margins(rng, true=(0.0, 0.3, 0.35)):
 
 @pytest.mark.statistical
 def test_the_name_and_its_margins_hold_together():
-    """Promised are 80 % of studies in which the name and both margins are right.
+    """The name and both margins are right in at least 80% of studies.
 
     In 120 studies, 78 right ones or fewer have a probability of at most 0.0001 then; if only 55 % were right, so
     few would come with probability 0.98. All 120 were right when this was written.

@@ -52,7 +52,7 @@ def rounds(*tapes, goal="min", **options):
 
 
 def study(*tapes, **options):
-    """Return the result of a study that was asked, told and stopped."""
+    """Return the result of a study that was stopped when the readings ended."""
     arms = "ABCDEFGHI"[: len(tapes)]
     made = ta.Study(list(arms), seed=1, **options)
     left = {arm: list(tape) for arm, tape in zip(arms, tapes, strict=True)}
