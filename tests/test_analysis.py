@@ -97,15 +97,6 @@ def test_what_is_needed_would_decide():
     assert analyze({k: np.tile(v, max(1, int(0.7 * times))) for k, v in small.items()}).status is Status.EXHAUSTED
 
 
-def test_missing_readings_count_at_their_worst_and_are_told():
-    holes = {"A": np.append(CLEAR["A"], [np.nan] * 5), "B": CLEAR["B"]}
-    worst = analyze(holes)
-    assert worst.pulls["A"] == 405
-    assert worst.missing == {"A": 5, "B": 0}
-    assert worst.contests[0].log_evidence < analyze(CLEAR).contests[0].log_evidence
-    assert "5 missing values count at their worst (A 5)." in worst.notes
-
-
 def test_all_pairs_on_request():
     found = analyze(CLEAR, pairs=True)
     assert len(found.contests) == 6

@@ -201,7 +201,7 @@ def zeros_and_ones(zeros, ones):
 
 @pytest.mark.parametrize("runs", [100, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("design", ["fixed", "sequential"])
-def test_the_door_for_users_keeps_its_promise(runs, design):
+def test_is_better_errs_at_most_as_often_as_delta(runs, design):
     rng = np.random.default_rng(19)
     failures = [
         is_better(

@@ -1,4 +1,4 @@
-"""Certificates in the field: every claim of every entrance, where readings fail, time out, tie, repeat or lie.
+"""Certificates in the field: every claim of every entry point, where readings fail, time out, tie, repeat or lie.
 
 Each cause of a wrong certificate that trials once found has its test here, with the figures of then; generated
 worlds (`worlds`) look for siblings. Every verdict is a binomial test at the level FALSE_ALARM = 1e-4. Errors are
@@ -46,7 +46,7 @@ def test_the_sizes_have_power(runs, promised):
     assert kept([True] * (fewest(runs, promised) - 1) + [False] * (runs - fewest(runs, promised) + 1), promised)
 
 
-# Entrances
+# Entry points
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def by_analyze(world, rng, *, delta=DELTA, **how):
     return analyze(frame, delta=delta, **how, **world.promises)
 
 
-ENTRANCES = {
+ENTRY_POINTS = {
     "study": by_arrays,
     "find_best": by_find_best,
     "late tells": by_late_tells,
@@ -149,12 +149,12 @@ def anywhere(rng, **more):
 
 
 @sizes
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_no_claim_by_another_entrance_is_false_too_often(runs, entrance):
+@pytest.mark.parametrize("entry", ENTRY_POINTS)
+def test_no_claim_by_any_entry_point_is_false_too_often(runs, entry):
     rng, found = np.random.default_rng(32), []
     for _ in range(runs):
         world = anywhere(rng)
-        found.append(falsehoods(ENTRANCES[entrance](world, rng), world))
+        found.append(falsehoods(ENTRY_POINTS[entry](world, rng), world))
     assert not refuted(found)
 
 
@@ -215,22 +215,22 @@ def readings_around_zero(rng, goal):
 
 
 @goals
-@pytest.mark.parametrize("entrance", ["study", "analyze", "fixed", "is_better"])
-def test_ratios_do_not_leave_out_readings_that_are_not_positive(goal, entrance):
+@pytest.mark.parametrize("entry", ["study", "analyze", "fixed", "is_better"])
+def test_ratios_do_not_leave_out_readings_that_are_not_positive(goal, entry):
     """At delta = 5 % the wrong arm was certified in 178 of 200."""
     rng, wrong = np.random.default_rng(36), []
     for _ in range(10):
         tapes, best = readings_around_zero(rng, goal)
         how = {"goal": goal, "tolerance": "2%", "delta": DELTA}
-        if entrance == "is_better":
+        if entry == "is_better":
             wrong.append(bool(is_better(tapes["h"], tapes["j"], **how)))
             continue
-        if entrance == "study":
+        if entry == "study":
             result = told(
                 {arm: endless(lambda tape=tape: rng.permutation(tape)) for arm, tape in tapes.items()}, **how
             )
         else:
-            result = analyze(tapes, design="fixed" if entrance == "fixed" else "sequential", **how)
+            result = analyze(tapes, design="fixed" if entry == "fixed" else "sequential", **how)
         wrong.append(result.best not in (None, best))
     assert kept(wrong, DELTA)
 
@@ -280,21 +280,21 @@ def test_arms_that_all_time_out_are_given_up_soon(goal, eps, share):
 
 
 @pytest.mark.parametrize("first", ["A", "B"])
-@pytest.mark.parametrize("entrance", ["study", "analyze", "fixed"])
-def test_a_censored_quantile_is_never_certified(entrance, first):
+@pytest.mark.parametrize("entry", ["study", "analyze", "fixed"])
+def test_a_censored_quantile_is_never_certified(entry, first):
     """B = 1 with chance 0.45 else 20, A = 10, limit 5, small is good: B was certified in 200 of 200."""
     rng, results = np.random.default_rng(39), []
     draws = {"A": lambda: np.full(300, INF), "B": lambda: np.where(rng.random(300) < 0.45, 1.0, INF)}
     names = sorted(draws, reverse=first == "B")
     for _ in range(5):
-        if entrance == "study":
+        if entry == "study":
             results.append(told({name: endless(draws[name]) for name in names}, goal="min", max_pulls=5000))
         else:
-            design = "fixed" if entrance == "fixed" else "sequential"
+            design = "fixed" if entry == "fixed" else "sequential"
             results.append(analyze({name: draws[name]() for name in names}, goal="min", design=design))
     assert all(result.best is None for result in results)
     assert not any(is_better(draws[x](), draws[y](), goal="min") for x, y in ("AB", "BA"))
-    if entrance == "study":
+    if entry == "study":
         assert all(result.status == "indistinguishable" for result in results)
 
 
@@ -316,8 +316,8 @@ def failing(rng, kept_fast, failed, n):
 
 
 @pytest.mark.parametrize(("fast", "failed"), [(0.495, 0.049), (0.45, 0.3), (0.45, 0.55)])
-@pytest.mark.parametrize("entrance", ["study", "late tells", "analyze", "fixed"])
-def test_pulls_that_fail_because_they_are_slow_do_not_help(fast, failed, entrance):
+@pytest.mark.parametrize("entry", ["study", "late tells", "analyze", "fixed"])
+def test_pulls_that_fail_because_they_are_slow_do_not_help(fast, failed, entry):
     """A was certified in 25 of 25, an arm failing in 30 % in 57 of 60; its true median is 1.5, that of B 1.
 
     A few failures mislead only after thousands of pulls, too many to be told one by one.
@@ -326,12 +326,12 @@ def test_pulls_that_fail_because_they_are_slow_do_not_help(fast, failed, entranc
     n, how = 20_000 if failed < 0.1 else 2000, {"goal": "min", "delta": DELTA}
     for _ in range(10):
         a, b = failing(rng, fast, failed, n), np.ones(n)
-        if entrance == "study":
+        if entry == "study":
             result = told({"A": iter(a), "B": iter(b)}, max_pulls=n, **how)
-        elif entrance == "late tells":
+        elif entry == "late tells":
             result = in_parallel({"A": iter(a), "B": iter(b)}, max_pulls=100, **how)
         else:
-            result = analyze({"A": a, "B": b}, design="fixed" if entrance == "fixed" else "sequential", **how)
+            result = analyze({"A": a, "B": b}, design="fixed" if entry == "fixed" else "sequential", **how)
         wrong.append(result.best == "A" or bool(is_better(a, b, **how)))
     assert kept(wrong, DELTA)
 
