@@ -31,7 +31,6 @@ from truearm.problem import (
     as_number,
     check_count,
     fix_options,
-    refuse,
     require,
 )
 from truearm.run import OnError, Study, check_functions, open_store, resume_or_start
@@ -101,7 +100,7 @@ def evaluate(
     ('A', True)
     """
     known = list(items)
-    refuse(not known, "items is empty; give the items to score", "items")
+    require(known, "items", known, "hold at least one item")
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     options: ProblemOptions = {

@@ -13,34 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+from truearm import store
 from truearm.claims.certify import judge_of
 from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
 from truearm.evaluation import evaluate
-from truearm.problem import (
-    Contamination,
-    Handicap,
-    Problem,
-    ProblemOptions,
-    Tolerance,
-    check_count,
-    fix_options,
-    refuse,
-)
+from truearm.problem import Contamination, Handicap, Problem, ProblemOptions, Tolerance, check_count, fix_options
 from truearm.run import OnError, Study, run
-from truearm.store import (
-    LEDGER,
-    Database,
-    Row,
-    chain,
-    check_chain,
-    check_head,
-    check_text,
-    first_digest,
-    parse_json,
-    to_json,
-)
+from truearm.store import LEDGER, Database, Row
 
 _NAME = "ledger"  # of the only chain in the file
 _OPENED, _CLOSED = "opened", "closed"
@@ -58,10 +39,10 @@ class Book(Account):
     def open_file(cls, database: Database, path: str | Path) -> "Book":
         """Return the account of a file before its first gate."""
         first = database.first(_NAME)
-        if first is None or first.digest != first_digest(first.notes or ""):
+        if first is None or first.digest != store.first_digest(first.notes or ""):
             msg = f"{path}: the settings of the ledger were changed after they were written; restore a copy"
             raise VerificationError(msg)
-        return cls(path=str(path), digests=[first.digest], **parse_json(first.notes or ""))
+        return cls(path=str(path), digests=[first.digest], **store.parse_json(first.notes or ""))
 
     @property
     def position(self) -> int:
@@ -76,7 +57,7 @@ class Book(Account):
     def read(self, database: Database) -> None:
         """Add the rows that were written since."""
         while rows := database.rows(_NAME, self.position):
-            check_chain(rows, self.position, self.digests[-1], self.path)
+            store.check_chain(rows, self.position, self.digests[-1], self.path)
             for row in map(Row._make, rows):
                 try:
                     is_right = (row.worker, row.at, row.draw) == (None, 0.0, None) and self._add(row)
@@ -89,7 +70,7 @@ class Book(Account):
                 self.digests.append(row.digest)
 
     def _add(self, row: Row) -> bool:
-        notes = parse_json(row.notes or "")
+        notes = store.parse_json(row.notes or "")
         if row.kind == _OPENED:
             gate = self.open(row.arm or "", notes.pop("base"), notes)
             self.gates.append(gate)
@@ -133,8 +114,8 @@ class Ledger:
         asked = Account(delta=delta, error_rate=error_rate, expected=expected)
         self._database = Database(path, LEDGER)
         self._database.prepare()
-        text = to_json("settings", asked.settings)
-        first = Row(0, "begun", None, None, None, None, text, first_digest(text), None, 0.0)
+        text = store.to_json("settings", asked.settings)
+        first = Row(0, "begun", None, None, None, None, text, store.first_digest(text), None, 0.0)
         try:
             with self._database.write(_NAME):
                 if self._database.last(_NAME) is None:
@@ -142,7 +123,8 @@ class Ledger:
             self._book = Book.open_file(self._database, path)
             known = ", ".join(f"{name}={value!r}" for name, value in self._book.settings.items())
             msg = f"{path} is a ledger with {known}; use the same settings, or another file"
-            refuse(self._book.settings != asked.settings, msg, "path")
+            if self._book.settings != asked.settings:
+                raise InvalidArgument(msg, "path")
         except BaseException:
             self.close()
             raise
@@ -161,26 +143,25 @@ class Ledger:
     @property
     def gates(self) -> list[LedgerGate]:
         """All gates in the order in which they opened."""
-        self._read()
-        return list(self._book.gates)
+        return list(self._read().gates)
 
     @property
     def spent(self) -> float:
         """The part of delta that the weights of the opened gates use."""
-        self._read()
-        return self._book.spent
+        return self._read().spent
 
-    def _read(self) -> None:
+    def _read(self) -> Book:
         with self._turn:
             self._book.read(self._database)
+        return self._book
 
     def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> LedgerGate:
         """Open a gate: number it and spend its level, in one transaction."""
-        check_text("name", name)
+        store.check_text("name", name)
         with self._turn, self._database.write(_NAME):
             self._book.read(self._database)
             gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
-            notes = to_json("details", {"base": base, **gate.details})
+            notes = store.to_json("details", {"base": base, **gate.details})
             self._append([_OPENED, gate.number, name, None, repr(gate.level), notes])
         return gate
 
@@ -202,12 +183,12 @@ class Ledger:
             self._book.read(self._database)
             if self._book.gates[gate.number - 1].verdict != "open":
                 raise ProtocolError(f"gate {gate.number} ({gate.name!r}) is closed already; open a new one")
-            self._append([_CLOSED, gate.number, gate.name, None, repr(evidence), to_json("notes", notes)])
+            self._append([_CLOSED, gate.number, gate.name, None, repr(evidence), store.to_json("notes", notes)])
         return replace(gate.close(evidence, notes), result=result)
 
     def _append(self, text: list[Any]) -> None:
         # the time is in the notes, where the chain covers it
-        rows = [row._replace(at=0.0) for row in chain([text], self._book.position, self._book.digests[-1])]
+        rows = [row._replace(at=0.0) for row in store.chain([text], self._book.position, self._book.digests[-1])]
         self._database.append(_NAME, rows)
 
     def accept(
@@ -232,7 +213,7 @@ class Ledger:
         max_pulls
             The budget of readings; a gate that ends undecided does not accept.
         """
-        problem = gate_problem((name, BASE), name, goal=goal, tolerance=tolerance, contamination=contamination)
+        problem = _gate_problem(name, goal=goal, tolerance=tolerance, contamination=contamination)
         sources, pulls = {name: candidate, BASE: base}, check_count("max_pulls", max_pulls)
         asked = {"goal": goal, "tolerance": str(Tolerance.of(tolerance)), "max_pulls": pulls}
 
@@ -269,12 +250,12 @@ class Ledger:
         known = list(items)
         options: dict[str, Any] = {"goal": goal, "contamination": contamination, "score_range": score_range}
         how: dict[str, Any] = {"max_items": max_items, "on_error": on_error, "workers": workers, "progress": False}
-        problem = gate_problem((name, BASE), name, items=len(known), **options)
+        problem = _gate_problem(name, items=len(known), **options)
         asked = {"goal": goal, "score_range": list(problem.score_range or ()), "items": len(known)}
 
         def measure(level: float) -> Result:
-            arms, delta = {name: candidate, BASE: base}, at_level(problem, level).delta
-            return evaluate(arms, known, delta=delta, **options, **how)
+            delta = at_level(problem, level).delta
+            return evaluate({name: candidate, BASE: base}, known, delta=delta, **options, **how)
 
         return self._decide(name, asked, measure)
 
@@ -289,10 +270,10 @@ class Ledger:
             raise
 
 
-def gate_problem(arms: tuple[str, str], candidate: str, **options: Unpack[ProblemOptions]) -> Problem:
-    """Return the problem of a gate between two arms: the candidate must be better by more than the tolerance."""
+def _gate_problem(candidate: str, **options: Unpack[ProblemOptions]) -> Problem:
+    """Return the problem of a gate: the candidate must be better than the base by more than the tolerance."""
     allowed = Tolerance.of(options.pop("tolerance", 0.0))
-    problem = Problem.of(arms, **fix_options(options, rounds=True))
+    problem = Problem.of((candidate, BASE), **fix_options(options, rounds=True))
     return replace(problem, handicap=Handicap(candidate, allowed)) if allowed else problem
 
 
@@ -317,7 +298,7 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     with closing(Database(path, LEDGER)) as database:
         if not database.exists():
             raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
-        noted, book = check_head(head), Book.open_file(database, path)
+        noted, book = store.check_head(head), Book.open_file(database, path)
         book.read(database)
     if not any(digest.hex().startswith(noted) for digest in book.digests):
         raise VerificationError(f"{path} was never at {head}: it is another ledger, or was rewritten")

@@ -329,15 +329,18 @@ class Database:
     def _check_application(self, connection: sqlite3.Connection) -> None:
         """Raise if the file is not one of ours and of this kind, or of another version."""
         try:
+            connection.execute("BEGIN")  # one snapshot: another process may be creating the file
             known, version, pages = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("application_id", "user_version", "page_count")
             )
+            size = self.path.stat().st_size
+            connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorname != "SQLITE_NOTADB":
                 raise
-            known, version, pages = 0, 0, 1
-        if not (known or version or pages or self.path.stat().st_size):
+            known, version, pages, size = 0, 0, 1, 1
+        if not (known or version or pages or size):
             return  # a new file
         if known != self._application:
             what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}

@@ -125,8 +125,7 @@ def verify_certificate(certificate: Certificate, readings: Readings) -> Verified
 def certificate_of(data: Mapping[str, Any]) -> Certificate:
     """Return the certificate in the dictionary of a result."""
     check_schema(data)
-    certificate: Certificate = from_plain(Certificate, data["certificate"], "certificate")
-    return certificate
+    return cast("Certificate", from_plain(Certificate, data["certificate"], "certificate"))
 
 
 # Deciding again

@@ -119,10 +119,9 @@ def _share(problem: Problem) -> float:
 
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share of missing readings against eps; they count at their worst whatever their share."""
-    bar = -math.log(_share(problem))
-    if not exceeds(sample.missing, sample.n, (problem.contamination or UNDECLARED).eps, bar):
-        return None
-    return Alarm("missing", arm, sample.missing, sample.n)
+    eps = (problem.contamination or UNDECLARED).eps
+    is_more = exceeds(sample.missing, sample.n, eps, -math.log(_share(problem)))
+    return Alarm("missing", arm, sample.missing, sample.n) if is_more else None
 
 
 def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:

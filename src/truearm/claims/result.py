@@ -6,7 +6,7 @@ Nothing is computed here: `certify` computes, and `truearm.report` registers the
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
 from truearm.claims import show
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
@@ -246,8 +246,7 @@ class Result:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             msg = f"this is not a result of truearm: {type(error).__name__} {error}; give what --json printed"
             raise InvalidArgument(msg) from None
-        result: Self = from_plain(cls, fields, "result")
-        return result
+        return cast("Self", from_plain(cls, fields, "result"))
 
 
 @dataclass(frozen=True, slots=True)

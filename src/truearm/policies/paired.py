@@ -90,31 +90,23 @@ class Paired(Eager):
     def standing(self, state: PairedState) -> Standing:
         arms, judge = state.problem.arms, state.judge
         leader = judge.best_looking(state.alive)
-        done = {claim.arm: claim.log_evidence for claim in state.claims}
-        against = {arms[i]: done.get(arms[i], 0.0) for i in range(len(arms))}
+        against = dict.fromkeys(arms, 0.0) | {claim.arm: claim.log_evidence for claim in state.claims}
         for judged in state.alive:
             if judged != leader:
                 rivals = (_evidence(judge, i, judged) for i in state.alive if i != judged)
                 against[arms[judged]] = max(rivals, default=0.0)
         futile = leader is not None and judge.is_futile(state.alive)
-        status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
-        alive = tuple(arms[i] for i in state.alive)
         # an arm that has passed a gate is measured no longer, and may still be the best
         left = state.alive if state.guard is None else range(len(arms))
-        so_far = state.verdict(status, alive=left)
-        if leader is None:
-            return Standing(None, alive, against, judge.log_threshold, so_far)
+        so_far = state.verdict(Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED, alive=left)
+        alive, best = tuple(arms[i] for i in state.alive), None if leader is None else arms[leader]
+        known = Standing(best, alive, against, judge.log_threshold, so_far)
+        if leader is None or state.problem.target == "mean":
+            return known
         judge = judge.after(leader=leader)
-        if state.problem.target == "mean":
-            return Standing(arms[leader], alive, against, judge.log_threshold, so_far)
         found = {i: forecast(judge, i) for i in state.alive if i != leader}
         excluded = [i for i in range(len(arms)) if i not in state.alive]
-        return Standing(
-            arms[leader],
-            alive,
-            against,
-            judge.log_threshold,
-            so_far,
+        return known._replace(
             times=max((each.times for each in found.values()), default=1.0),
             close=tuple(arms[i] for i, each in found.items() if each.close),
             within=judge.tolerance(excluded, relative=True) if state.problem.handicap is None else math.inf,

@@ -180,14 +180,9 @@ class PartialIdentification(_Rounds):
     Examples
     --------
     >>> policy = PartialIdentification(np.mean, lambda n, delta: math.sqrt(math.log(2 / delta) / (2 * n)))
-    >>> problem = Problem(arms=("A", "B"), contamination=None)
-    >>> state = policy.start(problem)
-    >>> n = 0
-    >>> while not isinstance(batch := policy.ask(state), Verdict):
-    ...     n += 1
-    ...     told = {arm: Told(np.array([n - 1]), np.array([float(arm == "A")])) for arm in batch}
-    ...     state = policy.tell(state, told, {"A": n, "B": n})
-    >>> batch.best, n
+    >>> from truearm import find_best
+    >>> result = find_best({"A": lambda: 1.0, "B": lambda: 0.0}, policy=policy, contamination=None)
+    >>> result.best, result.pulls["A"]
     ('A', 23)
     """
 

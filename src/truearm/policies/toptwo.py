@@ -57,18 +57,9 @@ class TopTwo(Eager):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> policy = TopTwo()
-    >>> state = policy.start(Problem(arms=("A", "B"), contamination=None))
-    >>> policy.ask(state)
-    {'A': 16, 'B': 16}
-    >>> told = {
-    ...     "A": Told(np.arange(16), np.arange(30.0, 46.0)),
-    ...     "B": Told(np.arange(16), np.arange(0.0, 16.0)),
-    ... }
-    >>> verdict = policy.ask(policy.tell(state, told, {"A": 16, "B": 16}))
-    >>> verdict.status.value, verdict.best
-    ('separated', 'A')
+    >>> from truearm import Study
+    >>> len(Study(["A", "B"], policy=TopTwo(first=10)).ask())
+    20
     """
 
     patient: bool = False
