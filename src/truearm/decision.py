@@ -115,16 +115,9 @@ class Decision:
 
 
 class OpenBatch:
-    """Pulls wanted of each arm, handed out evenly interleaved, or shuffled.
+    """Pulls wanted of each arm, handed out evenly interleaved, or shuffled by a seed or by `order`.
 
-    Parameters
-    ----------
-    rounds
-        Whether each round has every arm of the batch once, in its own random order.
-    seed
-        Shuffle with this seed; None interleaves pulls evenly.
-    order
-        Shuffle with this instead.
+    In rounds every arm of the batch comes once in each, in its own random order.
     """
 
     def __init__(self, arms: int, *, rounds: bool, seed: int | None, order: Order | None = None) -> None:

@@ -27,18 +27,12 @@ def first_line(error: Exception) -> str:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Escape characters that do not print, so that a terminal shows and never obeys them.
+    """Escape characters that do not print, so that a terminal never obeys them; `lines` keeps line breaks."""
 
-    Parameters
-    ----------
-    lines
-        Keep line feeds and tabs.
-    """
-    return "".join(c if c.isprintable() or (lines and c in "\n\t") else _escape(c) for c in text)
+    def escape(char: str) -> str:
+        return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
-
-def _escape(char: str) -> str:
-    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+    return "".join(c if c.isprintable() or (lines and c in "\n\t") else escape(c) for c in text)
 
 
 class TruearmError(Exception):

@@ -154,9 +154,7 @@ class Plan:
         c, plain = self.contamination, {field.name: getattr(self, field.name) for field in fields(self)}
         declared = {"eps": c.eps, "adversary": c.adversary, "causal": c.causal}
         plain["contamination"] = "blind" if c.blind else declared
-        for name, value in plain.items():
-            if isinstance(value, Outlook | Size):
-                plain[name] = value._asdict()
+        plain.update({name: value._asdict() for name, value in plain.items() if isinstance(value, Outlook | Size)})
         plain["table"] = [cell._asdict() for cell in self.table]
         for name in ("pilot_size", "within", *(("wins",) if self.wins is None else ())):
             del plain[name]

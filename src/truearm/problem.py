@@ -83,13 +83,7 @@ def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
 
 
 def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -> float:
-    """Return any single number as a float.
-
-    Parameters
-    ----------
-    boolean
-        Whether True and False are numbers: readings are, arguments are not.
-    """
+    """Return any single number as a float; True and False are numbers only as readings (`boolean`)."""
     # numpy scalars are numbers too, without importing numpy here; float() drops the imaginary part of complex ones
     is_number = isinstance(value, Real) or (hasattr(value, "__float__") and not isinstance(value, Complex))
     try:
@@ -182,20 +176,11 @@ def check_between(between: tuple[float, float] | Interval | None, name: str = "b
 
 @dataclass(frozen=True, slots=True)
 class Contamination:
-    """An upper bound on the fraction of bad readings, and what makes them.
+    """An upper bound eps < 1/2 on the fraction of bad readings, and what makes them.
 
-    Parameters
-    ----------
-    eps
-        Largest fraction of bad readings that is allowed for, in [0, 1/2).
-    adversary
-        ``"oblivious"``, ``"prescient"`` or ``"malicious"``.
-    causal
-        Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
-        causal, the prescient and the malicious one are not. A real attacker is causal, which lowers the
-        evidence needed (evidence T1, T4).
-    error
-        How likely the bound itself is wrong, if it comes from an audit: it adds to every delta.
+    A causal adversary is blind to the future. None follows the paper: the oblivious adversary is causal, the
+    prescient and the malicious one are not. A real attacker is causal, and needs less evidence (evidence T1, T4).
+    `error` is how likely the bound itself is wrong, if it comes from an audit: it adds to every delta.
 
     Examples
     --------
@@ -295,17 +280,12 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Handicap:
-    """An arm that is judged as if it were worse by a tolerance: only an arm worse by more loses to it.
-
-    Parameters
-    ----------
-    limit
-        Where readings end, if those beyond are infinities: those of the arm that cross it become infinite too.
-    """
+    """An arm that is judged as if it were worse by a tolerance: only an arm worse by more loses to it."""
 
     arm: str
     tolerance: Tolerance
     limit: float | None = None
+    """Where readings end, if those beyond are infinities: those of the arm that cross it become infinite too."""
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -496,15 +476,7 @@ class Problem:
 
     @classmethod
     def of(cls, arms: Iterable[str], *, default_goal: str = "max", **options: Unpack[ProblemOptions]) -> "Problem":
-        """Return the problem that an entry point's arguments describe.
-
-        Parameters
-        ----------
-        default_goal
-            The goal where none is given and no share is compared.
-        **options
-            As in `ProblemOptions`.
-        """
+        """Return the problem that an entry point's arguments describe; a share has no `default_goal`."""
         check_names(options)
         goal = options.get("goal")
         shares = [name for name in ("at_least", "at_most") if options.get(name) is not None]

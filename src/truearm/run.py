@@ -138,12 +138,8 @@ def run(
 ) -> Result:
     """Drive a study to its end with `source(arm)`, a function per arm, and return its result.
 
-    An interrupt from the keyboard ends the study with what is known so far. Parameters as in `find_best`.
-
-    Parameters
-    ----------
-    watch
-        Called after readings came in; a true answer ends the study with what is known so far.
+    An interrupt from the keyboard, or a true answer of `watch`, which is called after readings came in, ends the
+    study with what is known so far. Other parameters are those of `find_best`.
     """
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
@@ -283,12 +279,9 @@ def log_to(study: PureStudy, store: "Store", position: int = 0) -> PureStudy:
 
 
 def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
-    """Return the study of a log, which goes on logging there; pulls lost when it broke off are missing.
+    """Return the study of a log, which goes on logging there.
 
-    Parameters
-    ----------
-    broke_off
-        False if pulls that are out may still be told.
+    If it broke off, pulls that are out are lost, and missing readings; otherwise they may still be told.
     """
     study = Study.replay(store.definition)
     study.follow(store.rows())

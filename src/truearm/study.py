@@ -339,12 +339,7 @@ class Study:
     ) -> Self:
         """Return the study of a definition after these events, with every decision where it was.
 
-        Parameters
-        ----------
-        definition
-            As `definition` gives it; further keys are ignored.
-        order
-            How to put further pulls in order, if the study was made with `order`.
+        Further keys of the definition are ignored; `order` puts further pulls in order.
         """
         needed = ("problem", "policy", "options", "max_pulls", "seed")
         if not isinstance(definition, Mapping) or not isinstance(definition.get("options", {}), Mapping):

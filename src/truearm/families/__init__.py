@@ -154,12 +154,8 @@ class Law(ABC):
         interval, as between the atoms of a discrete law. It is 0 when the interval of Definition 2 is one
         atom, on which every B works.
 
-        Parameters
-        ----------
-        reach
-            The paper's t-bar: how far from the median, in quantile levels, F must rise.
-        mad
-            Whether F must also rise within 2 m2 of the median (Definition 3, which needs B >= 4).
+        The reach, the paper's t-bar, is how far from the median, in quantile levels, F must rise; with `mad` it
+        must also rise within 2 m2 of the median (Definition 3, which needs B >= 4).
         """
         t = check_reach(reach)
         m, m2 = self.median, self.m2
