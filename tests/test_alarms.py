@@ -7,11 +7,12 @@ import pytest
 from scipy.stats import binomtest
 
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.alarms import FALSE_ALARM, doubts, find, find_unshared_drift
+from truearm.claims.alarms import FALSE_ALARM, clusters, doubts, find, find_unshared_drift
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, log_evidence_of
+from truearm.evidence.units import Suspect
 from truearm.problem import Problem
 from truearm.report import words
 
@@ -135,6 +136,20 @@ def test_outliers_are_told_from_the_number_that_their_half_of_the_level_asks_for
     for far, told in ((least - 1, []), (least, ["outliers"])):
         wild = Sample.of(np.append(np.arange(float(n - far)), np.full(far, 1e9)))
         assert [alarm.kind for alarm in find(problem, [wild, *[calm] * (k - 1)])] == told
+
+
+def test_columns_that_may_be_units_share_the_level():
+    asked = []
+
+    class Column(Suspect):
+        def p_value(self, level):
+            asked.append(level)
+            return super().p_value(level)
+
+    rows, rng = np.arange(40), np.random.default_rng(6)
+    columns = [Column(name, rng.normal(size=40), rows % 2, rows // 4) for name in ("pid", "day", "user")]
+    assert clusters(columns) == ()
+    assert asked == pytest.approx([FALSE_ALARM / 3] * 3)
 
 
 def test_pairs_that_are_looked_at_side_by_side_share_the_level():

@@ -276,6 +276,23 @@ def ever_rejected(arms):
     return False
 
 
+def test_pulls_that_fail_because_they_are_slow():
+    """T8: at its worst a missing reading decides nothing wrongly.
+
+    Small is good. A takes 0.9 with chance 0.495, else 1.5, and fails in 4.9 of 100 pulls, all of them slow ones; B
+    takes 1, so B is better. Power of 100 runs: 0.92 at three times delta.
+    """
+    problem = Problem(arms=("A", "B"), delta=DELTA, goal="min")
+    rng, rival, looks, wrong = np.random.default_rng(23), np.full(60, -1.0), (2000, 10_000, 50_000), []
+    for _ in range(100):
+        chance = rng.random(looks[-1])
+        tape = np.where(chance < 0.495, -0.9, np.where(chance < 0.951, -1.5, math.nan))
+        samples = [[Sample.of(x) for x in (tape[:n], rival)] for n in looks]
+        judges = [Judge.of(problem, pair_) for pair_ in samples]
+        wrong.append(any(not j.implausible_arms and j.against(1).log_value >= j.log_threshold for j in judges))
+    assert kept(wrong, DELTA)
+
+
 def tied(rng, n, values):
     return rng.choice(values, n)
 
