@@ -67,6 +67,7 @@ _ONLY_GROWS = {
 }
 _INSERT = f"INSERT INTO truearm_event (study, {_COLUMNS}) VALUES ({', '.join(['%s'] * 11)})"
 _AFTER = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s AND position > %s ORDER BY position LIMIT %s"
+_LOCK = "SELECT 1 FROM truearm_event WHERE study = %s AND position = 0 FOR UPDATE"
 _LAST = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s ORDER BY position DESC LIMIT 1"
 
 
@@ -222,9 +223,7 @@ class Database:
     def write(self, study: str) -> Iterator[None]:
         """Lock a study while its log is read and continued; on any error nothing is written."""
         if self.is_file and not self._turn.acquire(timeout=self._timeout):
-            raise StoreError(
-                f"the database {self.name} is locked by another program; send the request again later"
-            )
+            raise StoreError(f"the database {self.name} is locked by another program; send it again later")
         try:
             with self._connection() as connection:
                 if self.is_file and self._stat is None:
@@ -232,9 +231,7 @@ class Database:
                 self._writing.connection = connection
                 connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
                 if not self.is_file:
-                    self.execute(
-                        "SELECT 1 FROM truearm_event WHERE study = %s AND position = 0 FOR UPDATE", (study,)
-                    )
+                    self.execute(_LOCK, (study,))
                 yield
                 connection.execute("COMMIT")
                 if self.is_file and self._pages >= _CHECKPOINT_PAGES:
@@ -597,18 +594,20 @@ def _stat(path: Path) -> tuple[int, ...] | None:
 
 def _read_url(url: str) -> dict[str, Any] | None:
     """Return the parameters of a PostgreSQL address, None for a file; messages never repeat a password."""
-    example = "postgresql://user:password@host/name"
+    msg = (
+        "database must be a file or such as postgresql://user:password@host/name, but got another address (not "
+        "shown); write special characters as %40 for @, %2F for /, %3A for :, %3F for ? and %25 for %"
+    )
     if not url.startswith(("postgresql://", "postgres://")):
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|.*\bpassword=", url, re.DOTALL):  # but C:/ is a file
-            msg = f"database must be a file or such as {example}, but got another address (not shown)"
             raise InvalidArgument(msg)
         return None
     try:
         from psycopg import Error
         from psycopg.conninfo import conninfo_to_dict
     except ModuleNotFoundError:
-        msg = "PostgreSQL needs psycopg; install it with: pip install 'truearm[postgres]', or use a file"
-        raise InvalidArgument(msg) from None
+        needed = "PostgreSQL needs psycopg; install it with: pip install 'truearm[postgres]', or use a file"
+        raise InvalidArgument(needed) from None
     place, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     try:
         found = {"host": "", "dbname": "", **{name: str(value) for name, value in conninfo_to_dict(url).items()}}
@@ -616,8 +615,4 @@ def _read_url(url: str) -> dict[str, Any] | None:
             return found
     except Error:  # its message repeats the address
         pass
-    msg = (
-        f"database cannot be read as an address such as {example}; write special characters of user and password "
-        "as %40 for @, %2F for /, %3A for :, %3F for ? and %25 for %"
-    )
     raise InvalidArgument(msg)

@@ -21,7 +21,7 @@ import pytest
 from truearm.service.access import Limits, Settings, create_token
 from truearm.service.app import Service, create_app
 from truearm.service.client import Client, ServiceError
-from truearm.service.models import NewStudy, NotFound, PullReading
+from truearm.service.models import NewStudy, PullReading, Refused
 from truearm.store import Database, StoreError
 
 from .serving import Server, hosting
@@ -128,9 +128,9 @@ def test_a_study_that_cannot_be_read_hides_no_other(tmp_path):
 def test_a_name_that_no_database_holds_is_not_found(database, name):
     """PostgreSQL raises at a NUL, and drivers at half characters: that is no failure of the database."""
     with hosting(database) as host:
-        with pytest.raises(NotFound):
+        with pytest.raises(Refused, match="there is no study"):
             host.ask(name, "ann", 1)
-        with pytest.raises(NotFound), host.read(name):
+        with pytest.raises(Refused, match="there is no study"), host.read(name):
             pass
 
 

@@ -74,7 +74,7 @@ def state(hosted: HostedStudy) -> models.State:
 
 def summary(hosted: HostedStudy) -> models.Summary:
     """Return the line of a study in a list."""
-    study, (pulls, told) = hosted.study, hosted.total()
+    study, (pulls, told) = hosted.study, map(sum, zip(*hosted.counts().values(), strict=True))
     result = hosted.result() if told and hosted.is_known else None  # an only arm is done before its first pull
     leader = study.standing.leader if told else None
     return models.Summary(
@@ -93,7 +93,8 @@ def summary(hosted: HostedStudy) -> models.Summary:
 
 def live(hosted: HostedStudy) -> models.Live:
     """Return what the page of a study shows; of one that still runs, as if it were stopped now."""
-    study, arms, (pulls, told) = hosted.study, hosted.study.problem.arms, hosted.total()
+    study, arms = hosted.study, hosted.study.problem.arms
+    pulls, told = map(sum, zip(*hosted.counts().values(), strict=True))
     done, status, sections, picture = study.done, None, "", dict[str, Any]()
     if not told or (hosted.passive and not hosted.is_known):
         answer = "Ended without a reading" if study.done and len(arms) > 1 else "No reading yet"

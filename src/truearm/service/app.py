@@ -124,9 +124,8 @@ AnyRequest = Request[Any, Any, Any]
 
 
 def _silent(database: Database, seconds: float) -> StoreError:
-    return StoreError(
-        f"the database {database.name} did not answer within {seconds:g} seconds; check that it runs"
-    )
+    msg = f"the database {database.name} did not answer within {seconds:g} seconds; check that it runs"
+    return StoreError(msg)
 
 
 async def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
@@ -162,20 +161,16 @@ class JsonRequest(Request[Any, Any, Any]):
     async def body(self) -> bytes:
         """Return the body, or refuse one that is too large or too slow."""
         limits = self.app.state.service.settings.limits
-        large, slow = (
-            f"the body may have {limits.body} bytes at most",
-            f"the body took over {limits.patience:g} seconds",
-        )
-        failures: dict[type[Exception], tuple[int, str, str]] = {
-            RequestEntityTooLarge: (413, "Too large", f"{large}; send several requests"),
-            TimeoutError: (408, "Too slow", f"{slow}; send it again"),
-            InternalServerException: (400, "Gone", "the body ended early; send it again"),
-        }
         try:
             async with asyncio.timeout(limits.patience):
                 return await super().body()
-        except tuple(failures) as error:
-            raise Refused(*failures[type(error)], headers={"Connection": "close"}) from None
+        except RequestEntityTooLarge:
+            refused = 413, "Too large", f"the body may have {limits.body} bytes at most; send several requests"
+        except TimeoutError:
+            refused = 408, "Too slow", f"the body took over {limits.patience:g} seconds; send it again"
+        except InternalServerException:
+            refused = 400, "Gone", "the body ended early; send it again"
+        raise Refused(*refused, headers={"Connection": "close"})
 
 
 @post("/studies", role="admin", status_code=201, operation_id="create")
@@ -438,10 +433,8 @@ _PAGES = {  # by path: the template, and the title
 def page(request: AnyRequest) -> Template:
     """Return a page without data; its script requests that with the reader's token."""
     name, title = _PAGES[request.scope["path_template"]]
-    context = {"title": title, "page": name}
-    return Template(
-        f"{name}.html", context=context, media_type=MediaType.HTML, headers={"Cache-Control": "no-cache"}
-    )
+    context, headers = {"title": title, "page": name}, {"Cache-Control": "no-cache"}
+    return Template(f"{name}.html", context=context, media_type=MediaType.HTML, headers=headers)
 
 
 API = (
@@ -565,10 +558,9 @@ class Gate:
         except Exception as error:
             if status:
                 raise
-            known = (
-                _silent(self._service.database, _REQUEST_TIMEOUT_S) if isinstance(error, TimeoutError) else error
-            )
-            response = _problem_response(scope, known)
+            if isinstance(error, TimeoutError):
+                error = _silent(self._service.database, _REQUEST_TIMEOUT_S)
+            response = _problem_response(scope, error)
             await response.to_asgi_response(None, Request(scope))(scope, receive, dress)
         finally:
             fields = {
@@ -595,7 +587,10 @@ class Gate:
             if not self._service.tokens.required and not is_loopback(name):
                 detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or create a token"
                 raise Refused(421, "Misdirected", detail, field="Host", value=name)
-        if (page := _page_for_browser(scope, headers.get("accept", ""))) is not None:
+        accept, found = headers.get("accept", ""), re.fullmatch(r"/studies(?:/([^/]+))?", scope["path"])
+        is_browser = "text/html" in accept and "application/json" not in accept
+        if found and is_browser and scope["method"] in ("GET", "HEAD"):
+            page = "/" if found[1] is None else f"/s/{quote(found[1], safe='')}"
             raise Refused(303, "See the page", f"people see {page}", headers={"Location": page})
 
     def _count(self, scope: Any) -> None:  # noqa: ANN401
@@ -607,12 +602,3 @@ class Gate:
         if self._counts[client] > 2 * rate:
             detail = f"more than {rate:g} requests a second; wait, and send several readings in one request"
             raise Refused(429, "Too many requests", detail, headers={"Retry-After": "1"})
-
-
-def _page_for_browser(scope: Any, accept: str) -> str | None:  # noqa: ANN401
-    """Return the page for a browser that opens the address of a route, None if it is another client."""
-    found = re.fullmatch(r"/studies(?:/([^/]+))?", scope["path"])
-    is_browser = "text/html" in accept and "application/json" not in accept
-    if not found or not is_browser or scope["method"] not in ("GET", "HEAD"):
-        return None
-    return "/" if found[1] is None else f"/s/{quote(found[1], safe='')}"

@@ -9,7 +9,7 @@ import math
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
@@ -134,10 +134,9 @@ class Client:
             try:
                 known = self.state["definition"]
             except ServiceError as error:
-                if error.status == HTTPStatus.NOT_FOUND:
-                    msg = f"there is no study {self.name!r} yet, and {refused}"
-                    raise ServiceError(msg, refused.status) from None
-                raise refused from None
+                is_missing = error.status == HTTPStatus.NOT_FOUND
+                msg = f"there is no study {self.name!r} yet, and {refused}" if is_missing else str(refused)
+                raise ServiceError(msg, refused.status) from None
             both = json.loads(json.dumps(define(new))), known
             here, there = (one.pop("problem") | one.pop("service") | one for one in both)
             if other := [key for key, value in here.items() if value != there.get(key)]:
@@ -154,14 +153,9 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self.close()  # a `Study` need not be closed either
-
     def close(self) -> None:
         """Close the connections; the next request opens one again."""
-        pool: urllib3.PoolManager | None = getattr(self, "_pool", None)
-        if pool is not None:
-            pool.clear()
+        self._pool.clear()
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return up to 1,000 pulls for this worker, one without n (in rounds, one round); none if it is done."""
@@ -209,24 +203,19 @@ class Client:
 
     def replayed(self) -> Study:
         """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
-        pages = list(self._pages())
-        text = pages[0]["definition"]
+        rows, since = list[Row](), 0
+        while since is not None:
+            page = self._call("GET", f"{self._study}/log?since={since}")
+            rows += map(_row, page["events"])
+            text, since = page["definition"], page["next"]
         definition = json.loads(text)
         if definition["service"]["passive"]:
             msg = f"study {self.name!r} is passive and has no pulls to replay; its report has result and readings"
             raise ProtocolError(msg, "study", self.name)
-        rows = [_row(event) for page in pages for event in page["events"]]
         check_chain(rows, 0, first_digest(text), f"study {self.name!r}")
         study = Study.replay(definition)
         study.follow(from_text(rows))
         return study
-
-    def _pages(self) -> Iterator[dict[str, Any]]:
-        since: int | None = 0
-        while since is not None:
-            page = self._call("GET", f"{self._study}/log?since={since}")
-            yield page
-            since = page["next"]
 
     def _outcomes(self, what: str, field: str, items: list[Any]) -> None:
         refused = []
@@ -338,19 +327,14 @@ def _detail(text: bytes, status: int) -> str:
 
 def _ticket(pull: Pull | int) -> int:
     ticket = pull.ticket if isinstance(pull, Pull) else pull
-    if type(ticket) is int and ticket >= 0:  # the usual case, at the least cost
-        return ticket
     if isinstance(ticket, bool) or not hasattr(ticket, "__index__") or ticket.__index__() < 0:
         raise ProtocolError(f"ticket {ticket!r:.80} was never handed out; tell one that was")
     return ticket.__index__()
 
 
 def _item(pull: Pull | int, value: float) -> dict[str, Any]:
-    ticket, number = _ticket(pull), value
-    if type(value) is not float:
-        number = as_number(
-            f"value of ticket {ticket}", value, "tell nan for a reading that went wrong", boolean=True
-        )
+    ticket, remedy = _ticket(pull), "tell nan for a reading that went wrong"
+    number = as_number(f"value of ticket {ticket}", value, remedy, boolean=True)
     item: dict[str, Any] = {"ticket": ticket, "value": number if math.isfinite(number) else str(number)}
     if isinstance(pull, Pull):
         item["arm"] = pull.arm

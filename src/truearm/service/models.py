@@ -47,9 +47,7 @@ class Bound(Struct, frozen=True, forbid_unknown_fields=True):
 
     eps: float
     adversary: Literal["oblivious", "prescient", "malicious"] = "oblivious"
-    causal: Annotated[
-        bool | None, says("Whether bad values cannot depend on later readings; null: by adversary.")
-    ] = None
+    causal: Annotated[bool | None, says("Bad values cannot depend on later readings; null: by adversary.")] = None
     error: Annotated[float, says("Probability that the bound is wrong, if an audit found it.", ge=0, lt=1)] = 0.0
 
 
@@ -63,8 +61,7 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     contamination: Annotated[
         float | Bound | Literal["auto", "blind"] | None,
         says(
-            'Largest share of bad readings, null if unknown, or "blind" (in rounds: disturbances '
-            'do not depend on which arm runs). "auto" is "blind" in rounds, else 0.05.'
+            'Largest share of bad readings; null: unknown. "auto": "blind" (docs/rounds.md) in rounds, else 0.05.'
         ),
     ] = "auto"
     tolerance: Annotated[
@@ -72,20 +69,14 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         says('Also accept an arm that is this much worse: in units of the readings, or as "2%".'),
     ] = 0.0
     quantile: Annotated[float, says("Compare arms by this quantile.")] = 0.5
-    goal: Annotated[
-        Literal["max", "min"] | None, says("Which readings are better; the larger ones by default.")
-    ] = None
+    goal: Annotated[Literal["max", "min"] | None, says("Which readings are better; large ones by default.")] = None
     at_least: Annotated[float | None, says("Compare arms by the share of readings that are at least this.")] = None
     at_most: Annotated[float | None, says("Compare arms by the share of readings that are at most this.")] = None
-    between: Annotated[
-        Ends | None, says('Lowest and highest plausible reading; others are bad. An end may be "inf" or "-inf".')
-    ] = None
+    between: Annotated[Ends | None, says("Lowest and highest plausible reading; others are bad.")] = None
     dependent_arms: Annotated[bool, says("Whether readings of different arms move together.")] = False
     rounds: Annotated[bool, says("Measure arms side by side; the best wins more than half of the rounds.")] = False
     policy: Annotated[Literal["toptwo", "lucb"], says("What chooses the next arm.")] = "toptwo"
-    max_pulls: Annotated[int, says("Pulls after which the study ends undecided.", ge=0, le=100_000_000)] = (
-        1_000_000
-    )
+    max_pulls: Annotated[int, says("Pulls after which it ends undecided.", ge=0, le=100_000_000)] = 1_000_000
     seed: Annotated[Ticket | None, says("Shuffles the order within a batch.")] = None
     passive: Annotated[bool, says("Readings arrive on their own (`readings`); no pulls are handed out.")] = False
     lease: Annotated[
@@ -122,9 +113,7 @@ class PullReading(Struct, frozen=True, forbid_unknown_fields=True):
     ticket: Ticket
     value: Value
     notes: dict[str, Any] | None = None
-    arm: Annotated[Name | None, says("The arm of the ticket: refused if it is another, as after a restore.")] = (
-        None
-    )
+    arm: Annotated[Name | None, says("The arm of the ticket; refused if it is another one.")] = None
 
 
 class Tell(Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,9 +180,7 @@ class Summary(Struct, frozen=True):
     status: str | None
     best: str | None
     leader: str | None
-    problem: Annotated[str | None, says('Why it cannot be read, and what to do; its status is then "broken".')] = (
-        None
-    )
+    problem: Annotated[str | None, says('Why its status is "broken", and what to do.')] = None
 
 
 class Page(Struct, frozen=True):
@@ -286,8 +273,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     arms: Annotated[int, Meta(ge=2, le=500)]
     gap: Annotated[float, Meta(ge=1e-6, le=1e6)]
     share: Annotated[
-        Annotated[float, Meta(gt=0, lt=1)] | None,
-        says("Share of the best arm, if arms are compared by shares; the gap is then a share too."),
+        Annotated[float, Meta(gt=0, lt=1)] | None, says("Share of the best arm; the gap is then a share too.")
     ] = None
     contamination: Annotated[float, Meta(ge=0, lt=0.5)] = 0.05
     delta: Delta = 0.05
@@ -310,14 +296,6 @@ class Health(Struct, frozen=True):
 _MAX_VALUE_CHARS = 200  # of a value that an answer repeats
 
 
-class NotFound(ProtocolError):
-    """There is no study of that name."""
-
-
-class Conflict(ProtocolError):
-    """The request does not fit the study."""
-
-
 class Refused(TruearmError):
     """A request is refused: a problem, and headers of the answer."""
 
@@ -328,8 +306,6 @@ class Refused(TruearmError):
 
 
 _STATUS: tuple[tuple[type[TruearmError], int, str], ...] = (
-    (NotFound, 404, "Not found"),
-    (Conflict, 409, "Conflict"),
     (VerificationError, 500, "The log was changed"),
     (StoreError, 503, "The database failed"),
     (InvalidArgument, 422, "Invalid value"),
@@ -352,7 +328,7 @@ def as_fields(text: str) -> str:
 
     def write(found: re.Match[str]) -> str:
         plain = {"True": "true", "False": "false", "None": "null"}.get(found[2], found[2])
-        return f'"{found[1]}": ' + plain.replace("'", '"').replace("(", "[").replace(")", "]")
+        return f'"{found[1]}": ' + plain.translate(str.maketrans("'()", '"[]'))
 
     return ARGUMENT.sub(write, text)
 

@@ -123,12 +123,6 @@ class HostedStudy:
             return {arm: (len(told),) * 2 for arm, told in self.given.items()}
         return self.study.log.counts()
 
-    def total(self) -> tuple[int, int]:
-        """Return the number of pulls and of those told."""
-        if self.passive:
-            return (sum(map(len, self.given.values())),) * 2
-        return self.study.pulls, self.study.pulls - self.study.in_flight
-
     def result(self) -> Result:
         """Return the result; of a study that still runs, as if it were stopped now."""
         if self._result is not None and self._result[0] == self.position:
@@ -169,10 +163,10 @@ class Studies:
                 [(count,)] = self.database.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
                 if count >= self.limits.studies:
                     msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
-                    raise models.Conflict(msg)
+                    raise ProtocolError(msg)
                 self.database.append(name, [first_row(text)])
         if known is not None and known.notes != text:
-            raise models.Conflict(f"id {name!r} is the name of another study; choose another one", "id", name)
+            raise ProtocolError(f"id {name!r} is the name of another study; choose another one", "id", name)
         return models.Created(name, known is None)
 
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
@@ -253,7 +247,7 @@ class Studies:
             hosted = self._load(name)
             if passive not in (None, hosted.passive):
                 active, still = "hands out pulls; use ask and tell", "is passive; send its readings to /readings"
-                raise models.Conflict(f"study {name!r} {still if hosted.passive else active}", "study", name)
+                raise ProtocolError(f"study {name!r} {still if hosted.passive else active}", "study", name)
             with hosted.lock:
                 if not hosted.is_current:
                     continue
@@ -271,7 +265,8 @@ class Studies:
                 return self._loaded[name]
         row = self.database.first(name) if re.fullmatch(models.ID, name) else None  # a database may reject others
         if row is None:
-            raise models.NotFound(f"there is no study {name!r}; see GET /studies", "study", name)
+            msg = f"there is no study {name!r}; see GET /studies"
+            raise models.Refused(404, "Not found", msg, field="study", value=name)
         hosted = HostedStudy(name, row)
         with self._guard:
             known = self._loaded.setdefault(name, hosted)
@@ -389,4 +384,4 @@ def _check_same(key: str, known: list[Sequence[Any]], texts: list[list[Any]]) ->
     first, *rows = known
     if first[1] == GIVEN or [list(row[1:7]) for row in rows] != texts:
         msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
-        raise models.Conflict(msg, "key", key)
+        raise ProtocolError(msg, "key", key)
