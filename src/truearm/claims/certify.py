@@ -388,12 +388,10 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
 def ratios(result: Result, reference: str | None = None, *, readings: Tapes | None = None) -> tuple[Ratio, ...]:
     """Return the ratios of all other arms to the reference, or to the leader if none is named.
 
-    Readings must be positive for ratios to mean anything; no ratio is returned where an interval is not. The ratio
-    of an arm whose quantile timed out to one whose did not is infinite. In rounds the whole table errs with
-    probability at most delta (extensions E1). For quantiles a ratio takes the ends of both intervals, which hold
-    together with probability 1 - delta; relative to the best arm, the near end is the margin (`Result.better_by`)
-    if that is sharper: a second statement, with an error probability delta. Pass the readings of a result in
-    rounds that does not contain them.
+    Only positive readings have ratios. In rounds the whole table errs with probability at most delta (extensions
+    E1); its readings are needed. For quantiles a ratio takes the ends of both intervals, which hold together with
+    probability 1 - delta; relative to the best arm, the near end is the margin (`Result.better_by`) if that is
+    sharper: a second statement, with an error probability delta.
     """
     name = reference or result.leader
     if result.problem.target == "wins":

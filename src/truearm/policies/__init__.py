@@ -207,25 +207,19 @@ class Standing(NamedTuple):
     def pulls_left(self, pulls: Mapping[str, int], first: int) -> float:
         """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.
 
-        Infinite while the evidence against some candidate is not positive; `first` are the pulls of every arm
-        before the first decision.
+        `first` are the pulls of every arm before the first decision.
         """
         missing = sum(max(0, first - n) for n in pulls.values())
         if missing:
             return missing
         if self.times is not None:
             return (self.times - 1) * sum(pulls[arm] for arm in self.alive)
-        own, leader = 0.0, 0.0
-        for arm in self.alive:
-            if arm == self.leader:
-                continue
-            evidence = self.against.get(arm, 0.0)
-            if evidence <= 0:
-                return math.inf
-            growth = max(0.0, self.log_threshold / evidence - 1)
-            own += pulls[arm] * growth
-            leader = max(leader, pulls[self.leader or arm] * growth)
-        return own + leader
+        against = {arm: self.against.get(arm, 0.0) for arm in self.alive if arm != self.leader}
+        if min(against.values(), default=1.0) <= 0:
+            return math.inf
+        growth = {arm: max(0.0, self.log_threshold / evidence - 1) for arm, evidence in against.items()}
+        leader = max((pulls[self.leader or arm] * more for arm, more in growth.items()), default=0.0)
+        return leader + sum(pulls[arm] * more for arm, more in growth.items())
 
 
 def check_compares(problem: Problem, policy: str) -> None:

@@ -103,7 +103,9 @@ class Lucb(Eager):
             return replace(state, decision=_make_verdict(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified
             return replace(state, decision=Verdict(status=Status.INDISTINGUISHABLE, candidates=problem.arms))
-        return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
+        # before an arm has an upper limit nothing can end
+        first = first_count(lambda n: self._rank(state, n, levels.high) >= 1) if self.growth else 1
+        return replace(state, decision=dict.fromkeys(problem.arms, first))
 
     def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
         samples, limits = list(state.samples), list(state.limits)
@@ -152,12 +154,6 @@ class Lucb(Eager):
 
     def _rank(self, state: LucbState, n: int, p0: float) -> int:
         return limit_rank(n, p0, state.problem.delta / len(state.problem.arms), self.t_opt)
-
-    def _first(self, state: LucbState) -> int:
-        """Return the first batch per arm: before an arm has an upper limit nothing can end."""
-        if not self.growth:
-            return 1
-        return first_count(lambda n: self._rank(state, n, state.levels.high) >= 1)
 
 
 def _pair(state: LucbState) -> tuple[int, int]:
