@@ -13,8 +13,7 @@ from scipy.stats import binom
 
 from truearm import analyze
 from truearm.errors import InvalidArgument
-from truearm.evidence import units
-from truearm.evidence.units import by_unit, unit_p_value
+from truearm.evidence.units import Suspect, by_unit
 
 REPLICATIONS, DELTA = 200, 0.05
 MOST = int(binom.ppf(0.999, REPLICATIONS, DELTA))  # 21 wrong answers: a right program fails once in a thousand
@@ -113,7 +112,7 @@ def test_clustering_is_a_false_alarm_as_often_as_its_level_says():
     alarms = 0
     for i in range(1000):
         values, labels, arms = nothing_in_units(rng)
-        alarms += unit_p_value(values, labels, level, arms=arms, seed=i) <= level
+        alarms += Suspect("", values, arms, labels).p_value(level, seed=i) <= level
     least, most = binom.ppf([0.001, 0.999], 1000, level)
     assert binom.sf(most, 1000, 2 * level) > 0.99
     assert least <= alarms <= most
@@ -133,7 +132,7 @@ def alarms_of_twenty(arms, count, size, between):
     found = 0
     for _ in range(20):
         values = rng.normal(size=labels.size) + between * rng.normal(size=arms * count)[labels]
-        found += unit_p_value(values, labels, 0.001, arms=labels // count) <= 0.001
+        found += Suspect("", values, labels // count, labels).p_value(0.001) <= 0.001
     return found
 
 
@@ -142,16 +141,6 @@ def test_how_often_clustering_is_seen_is_as_the_page_says():
     half, three_tenths = (int(found) for found in re.findall(r"in (\d+) of 20", page))
     assert alarms_of_twenty(2, 10, 30, 0.5) == half
     assert abs(alarms_of_twenty(2, 10, 30, 0.3) - three_tenths) <= 1  # sums may round otherwise elsewhere
-
-
-def test_of_many_rows_few_are_looked_at_and_they_suffice(monkeypatch):
-    monkeypatch.setattr(units, "MAX_ROWS", 500)
-    rng = np.random.default_rng(14)
-    for count, size in ((4, 3000), (6000, 2), (500, 20)):
-        labels = rng.permutation(np.repeat(np.arange(count), size))
-        effects = 2 * rng.normal(size=count)[labels]
-        assert unit_p_value(effects + rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) == 0.01
-        assert unit_p_value(rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) > 0.01
 
 
 USERS = np.repeat(np.arange(40), 5)

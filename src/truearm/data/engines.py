@@ -1,8 +1,8 @@
 """Readings counted by the engine that has them: DuckDB, Polars, PySpark or Ibis, through narwhals.
 
 The engine returns how many readings of each arm are in each bucket, the lowest and the highest. A first pass
-counts in buckets that a head of the data suggests; further passes count again, or fetch, what is in the few
-buckets on which a decision or a figure depends (extensions 4).
+counts in buckets that a head of the data suggests; further passes count the few buckets on which a decision or a
+figure depends again, in finer ones or value by value (extensions 4).
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from importlib import import_module
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,9 @@ _HEAD_ROWS = 1 << 18  # first rows, which show where readings are dense
 _SAMPLED_ROWS = 1 << 16  # of them
 _PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _TABLE_CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
-_FETCHED_ROWS = 1 << 21  # readings fetched at once: some 100 MB
-_FINER_PARTS = 256  # buckets that one bucket is cut into once its readings are fetched
 _MAX_PASSES = 3  # over the data for figures beside the decision; the decision takes as many as it needs
-_MAX_STRETCHES = 16  # stretches of readings that one query compares with
-_MAX_ZONES = 64  # buckets that one query counts in finer ones
-_MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1.0, -2.0, -3.0, -4.0  # numbers of buckets that no ruler has
+_MAX_ZONES = 64  # buckets that one query counts again
+_MISSING, _LOWEST, _HIGHEST = -1.0, -2.0, -3.0  # numbers of buckets that no ruler has
 
 
 def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwhals frame
@@ -212,29 +209,6 @@ def _one_per_group(rows: Any, reduction: Reduction) -> Any:  # noqa: ANN401 - la
     return found.with_columns(value=nw.when(~unclear).then(nw.col("value")))
 
 
-class _Lumps(NamedTuple):
-    """What a query counted, one row per arm and bucket, or single readings."""
-
-    arms: NDArray[Any]
-    counts: NDArray[np.int64]
-    lows: Floats
-    """NaN for missing readings."""
-    highs: Floats
-
-    def pick(self, which: NDArray[Any] | slice) -> "_Lumps":
-        return _Lumps(self.arms[which], self.counts[which], self.lows[which], self.highs[which])
-
-    def table(self, edges: Floats, made: Made) -> Counts:
-        """Return the counts at these edges."""
-        found = {}
-        for name in sorted(set(self.arms.tolist())):
-            mine = self.pick(self.arms == name)
-            missing = np.isnan(mine.lows)
-            part = mine.pick(~missing)
-            found[name] = (part.lows, part.highs, part.counts, int(mine.counts[missing].sum()))
-        return Counts.from_lumps(edges, found, made)
-
-
 class Counter:
     """Readings that an engine counts: a table of counts, and a way to count some of its buckets again.
 
@@ -251,8 +225,6 @@ class Counter:
         import narwhals as nw
 
         self._rows, self._passes = rows, 0
-        self._made = Made(str(rows.implementation.value))
-        self._fetched: list[tuple[float, float, _Lumps]] = []
         head = fetch(rows.head(_HEAD_ROWS))
         every = max(1, head["value"].size // _SAMPLED_ROWS)
         values, names = head["value"][::every].astype(np.float64) + 0.0, head["arm"][::every]
@@ -267,8 +239,7 @@ class Counter:
         number = nw.when(x == math.inf).then(nw.lit(_HIGHEST)).otherwise(number)
         number = nw.when(x == -math.inf).then(nw.lit(_LOWEST)).otherwise(number)
         number = nw.when(x.is_null()).then(nw.lit(_MISSING)).otherwise(number)
-        edges, found = self._count(rows, _number(ruler, number, values))
-        self.counts = found.table(edges, self._made)
+        self.counts = self._count(rows, _number(ruler, number, values))
 
     def refine(self, needed: set[int], wanted: set[int]) -> bool:
         """Count some buckets again, in finer ones or value by value; return False if there is nothing to do.
@@ -278,89 +249,48 @@ class Counter:
         needed
             Buckets for which another pass is made if it must be.
         wanted
-            Buckets that come along, if readings were not fetched before.
+            Buckets that come along in the first passes.
         """
-        lows, highs = self.counts.hull()
-        split = [b for b in sorted(needed | wanted) if lows[b] < highs[b]]
-        here = [b for b in split if self._find(lows[b], highs[b]) is not None]
-        if here:
-            self._cut(here)
-            return True
-        first = self._passes < _MAX_PASSES and not self._fetched
-        sought = split if first else [b for b in split if b in needed]
-        if sought:
-            self._ask(sought)
-        return bool(sought)
+        import narwhals as nw
 
-    def _count(self, rows: Any, number: Any) -> tuple[Floats, _Lumps]:  # noqa: ANN401 - narwhals frame, expression
-        """Return where buckets begin, and of each arm the count, lowest and highest reading of each."""
+        lows, highs = self.counts.hull()
+        held = np.sum([column.counts for column in self.counts.columns.values()], axis=0)
+        chosen = needed | wanted if self._passes < _MAX_PASSES else needed
+        split = [b for b in chosen if lows[b] < highs[b]]
+        split = sorted(sorted(split, key=lambda b: -int(held[b]))[:_MAX_ZONES])
+        if not split:
+            return False
+        stretches = [(float(lows[b]), float(highs[b])) for b in split]
+        room = _TABLE_CELLS // len(self.counts.columns)
+        number = nw.col("value")
+        if int(held[split].sum()) > room:
+            parts = max(2, min(_PARTS, room) // len(stretches))
+            ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
+            number = _number(ruler, nw.lit(0.0), np.empty(0))
+        inside = ((nw.col("value") >= low) & (nw.col("value") <= high) for low, high in stretches)
+        table = self.counts.refine(split, self._count(self._rows.filter(reduce(or_, inside)), number))
+        refuse(table.n != self.counts.n, "the data changed while they were counted; analyze a copy of them")
+        self.counts = table
+        return True
+
+    def _count(self, rows: Any, number: Any) -> Counts:  # noqa: ANN401 - a narwhals frame, an expression
+        """Return the count, the lowest and the highest reading of each arm in each numbered bucket."""
         import narwhals as nw
 
         self._passes += 1
         value = nw.col("value")
         buckets = rows.with_columns(bucket=number).group_by("arm", "bucket")
         found = fetch(buckets.agg(n=nw.len(), low=value.min(), high=value.max()))
-        kept = found["bucket"] > _ELSEWHERE
-        lows, highs = (found[name][kept].astype(np.float64) + 0.0 for name in ("low", "high"))
-        numbers, places = np.unique(found["bucket"][kept], return_inverse=True)
+        lows, highs = (found[name].astype(np.float64) + 0.0 for name in ("low", "high"))
+        numbers, places = np.unique(found["bucket"], return_inverse=True)
         edges = np.full(numbers.size, np.inf)
         np.fmin.at(edges, places, lows)  # no reading is between the buckets (extensions 4.5)
-        return edges, _Lumps(found["arm"][kept], found["n"][kept].astype(np.int64), lows, highs)
-
-    def _find(self, low: float, high: float) -> _Lumps | None:
-        """Return the readings of a stretch that were fetched, None if they were not."""
-        for first, last, lumps in self._fetched:
-            if first <= low and high <= last:
-                ends = lumps.lows.searchsorted(low), lumps.lows.searchsorted(high, "right")
-                return lumps.pick(slice(*ends))
-        return None
-
-    def _cut(self, buckets: Sequence[int]) -> None:
-        """Cut buckets whose readings were fetched into finer ones, down to single values."""
-        edges, parts = [], []
-        for low, high in np.stack(self.counts.hull())[:, list(buckets)].T.tolist():
-            lumps = self._find(low, high)
-            assert lumps is not None
-            values = np.unique(lumps.lows)
-            edges.append(values[:: max(1, -(-values.size // _FINER_PARTS))])
-            parts.append(lumps)
-        self._replace(buckets, np.concatenate(edges), _Lumps(*map(np.concatenate, zip(*parts, strict=True))))
-
-    def _replace(self, buckets: Sequence[int], edges: Floats, lumps: _Lumps) -> None:
-        table = self.counts.refine(buckets, edges, lumps.table(edges, self._made))
-        refuse(table.n != self.counts.n, "the data changed while they were counted; analyze a copy of them")
-        self.counts = table
-
-    def _ask(self, split: Sequence[int]) -> None:
-        """Fetch the readings of some buckets if they are few enough, else count them in finer buckets."""
-        import narwhals as nw
-
-        lows, highs = self.counts.hull()
-        held = np.sum([column.counts for column in self.counts.columns.values()], axis=0)
-        runs = _runs(split)
-        if int(held[np.concatenate(runs)].sum()) > _FETCHED_ROWS:
-            self._count_finer(sorted(sorted(split, key=lambda b: -int(held[b]))[:_MAX_ZONES]))
-            return
-        self._passes += 1
-        stretches = [(float(lows[run].min()), float(highs[run].max())) for run in runs]
-        found = fetch(self._rows.filter(_inside(stretches)).select("arm", low=nw.col("value")))
-        along = np.argsort(found["low"])
-        values = found["low"][along].astype(np.float64) + 0.0
-        lumps = _Lumps(found["arm"][along], np.ones(values.size, dtype=np.int64), values, values)
-        for low, high in stretches:
-            ends = values.searchsorted(low), values.searchsorted(high, "right")
-            self._fetched.append((low, high, lumps.pick(slice(*ends))))
-        self._cut(np.concatenate(runs).tolist())
-
-    def _count_finer(self, buckets: Sequence[int]) -> None:
-        """Count the readings of some buckets in finer ones."""
-        import narwhals as nw
-
-        stretches = [(float(low), float(high)) for low, high in np.stack(self.counts.hull())[:, list(buckets)].T]
-        parts = max(2, min(_PARTS, _TABLE_CELLS // len(self.counts.columns)) // len(stretches))
-        ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
-        rows = self._rows.filter(_inside(stretches))
-        self._replace(buckets, *self._count(rows, _number(ruler, nw.lit(_ELSEWHERE), np.empty(0))))
+        sizes, is_missing, lumps = found["n"].astype(np.int64), np.isnan(lows), {}
+        names, codes = np.unique(found["arm"], return_inverse=True)
+        for i, name in enumerate(names.tolist()):
+            here = (codes == i) & ~is_missing
+            lumps[name] = lows[here], highs[here], sizes[here], int(sizes[(codes == i) & is_missing].sum())
+        return Counts.from_lumps(edges, lumps, Made(str(rows.implementation.value)))
 
 
 def _number(ruler: Ruler, otherwise: Any, values: Floats) -> Any:  # noqa: ANN401 - narwhals expressions
@@ -375,17 +305,3 @@ def _number(ruler: Ruler, otherwise: Any, values: Floats) -> Any:  # noqa: ANN40
         part = ((x - zone.low) * zone.scale).floor() + float(base)
         found = nw.when((x >= zone.low) & (x < zone.high)).then(part).otherwise(found)
     return found
-
-
-def _inside(stretches: Sequence[tuple[float, float]]) -> Any:  # noqa: ANN401 - a narwhals expression
-    import narwhals as nw
-
-    return reduce(or_, ((nw.col("value") >= low) & (nw.col("value") <= high) for low, high in stretches))
-
-
-def _runs(buckets: Sequence[int]) -> list[NDArray[np.intp]]:
-    """Return buckets as a few runs of neighbors, the nearest joined where there are more."""
-    places = np.array(buckets, dtype=np.intp)
-    gaps = np.diff(places)
-    least = int(np.sort(gaps)[-_MAX_STRETCHES + 1]) if gaps.size >= _MAX_STRETCHES else 1
-    return [np.arange(run[0], run[-1] + 1) for run in np.split(places, np.flatnonzero(gaps > least) + 1)]

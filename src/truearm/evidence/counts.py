@@ -177,9 +177,9 @@ class Counts:
         """Return the arms, which note what should be counted more finely if there is where to note it."""
         return {arm: replace(column, notes=notes) for arm, column in self.columns.items()}
 
-    def refine(self, buckets: Sequence[int], edges: ArrayLike, finer: "Counts") -> "Counts":
+    def refine(self, buckets: Sequence[int], finer: "Counts") -> "Counts":
         """Return the table with some of its buckets replaced by counts at more edges."""
-        table: Floats = np.union1d(np.union1d(self.edges, np.asarray(edges, dtype=np.float64) + 0.0), finer.edges)
+        table: Floats = np.union1d(self.edges, finer.edges)
         columns = {}
         for arm, column in self.columns.items():
             counts = column.counts.copy()

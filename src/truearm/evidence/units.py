@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-MAX_ROWS = 1 << 14  # of the permutation test: a thousand permutations of these take a quarter of a second
 _ROUNDING = 1 - 1e-12  # two orders of the same sum must not differ
 
 _NAMES = re.compile(
@@ -53,9 +52,35 @@ class Suspect(NamedTuple):
         arms = np.unique(self.arms, return_counts=True)[1]
         return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
 
-    def p_value(self, level: float) -> float:
-        """Return a p-value of "readings of one unit are no more alike than others", exact down to the level."""
-        return unit_p_value(self.values, self.units, level, arms=self.arms)
+    def p_value(self, level: float, seed: int = 2) -> float:
+        """Return a p-value of "readings of one unit are no more alike than readings of different units".
+
+        Parameters
+        ----------
+        level
+            How small a p-value is of interest: smaller ones are not searched for.
+        seed
+            Of the permutations, so that they do not depend on the readings.
+
+        Notes
+        -----
+        The statistic is the sum over units of (sum of ranks)^2/size, ranks centered inside each arm and divided by
+        the arm's number of readings. If units do not matter, the readings of an arm may change places. The p-value
+        is 1/b if the b-th permutation is the first that comes as high as the readings do: none of b-1 does so with
+        probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
+        nothing.
+        """
+        parts = _rank_by_arm(self.values, self.units, self.arms)
+        if not parts:
+            return 1.0
+        rng, draws = np.random.default_rng(seed), int(np.ceil(1 / level * _ROUNDING))
+        observed = _between(parts) * _ROUNDING
+        for draw in range(1, draws):
+            for ranks, _, _ in parts:
+                rng.shuffle(ranks)
+            if _between(parts) >= observed:
+                return 1 / draw
+        return 1 / draws
 
 
 class Reduction(NamedTuple):
@@ -137,46 +162,6 @@ def looks_like_unit(column: str) -> bool:
     return _NAMES.fullmatch(bare) is not None
 
 
-def unit_p_value(
-    values: Floats,
-    units: NDArray[np.generic],
-    level: float,
-    *,
-    arms: NDArray[np.generic] | None = None,
-    seed: int = 2,
-) -> float:
-    """Return a p-value of "readings of one unit are no more alike than readings of different units".
-
-    Parameters
-    ----------
-    level
-        How small a p-value is of interest: smaller ones are not searched for.
-    arms
-        Which arm each reading is of; units are compared inside arms only.
-    seed
-        Of the permutations, so that they do not depend on the readings.
-
-    Notes
-    -----
-    The statistic is the sum over units of (sum of ranks)^2/size, ranks centered inside each arm and divided by
-    the arm's number of readings. If units do not matter, the readings of an arm may change places. The p-value is
-    1/b if the b-th permutation is the first that comes as high as the readings do: none of b-1 does so with
-    probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
-    nothing. If there are more than `MAX_ROWS` rows, the first ones of each arm are used.
-    """
-    parts = _rank_by_arm(values, units, np.zeros(len(values)) if arms is None else arms)
-    if not parts:
-        return 1.0
-    rng, draws = np.random.default_rng(seed), int(np.ceil(1 / level * _ROUNDING))
-    observed = _between(parts) * _ROUNDING
-    for draw in range(1, draws):
-        for ranks, _, _ in parts:
-            rng.shuffle(ranks)
-        if _between(parts) >= observed:
-            return 1 / draw
-    return 1 / draws
-
-
 _Part = tuple[Floats, Codes, Codes]
 """The scaled ranks of an arm's readings by unit, where units start, and their sizes."""
 
@@ -194,25 +179,10 @@ def _rank_by_arm(values: Floats, units: NDArray[np.generic], arms: NDArray[np.ge
     by_arm = np.split(order, np.flatnonzero(np.diff(arm[order])) + 1)
     parts = []
     for rows in by_arm:
-        chosen = _first_rows(rows, group, MAX_ROWS // len(by_arm)) if order.size > MAX_ROWS else rows
-        if chosen.size and group[chosen[0]] != group[chosen[-1]]:
-            starts, sizes = _runs(group[chosen])
-            parts.append((_center_ranks(values[chosen]), starts, sizes))
+        starts = np.flatnonzero(np.diff(group[rows], prepend=-1))
+        if starts.size > 1:
+            parts.append((_center_ranks(values[rows]), starts, np.diff(np.append(starts, rows.size))))
     return parts
-
-
-def _first_rows(rows: Codes, group: Codes, room: int) -> Codes:
-    """Return equally many first rows of every unit of an arm, or two of the first units if units are many."""
-    starts, sizes = _runs(group[rows])
-    place = np.arange(rows.size) - np.repeat(starts, sizes)  # in its unit
-    chosen = rows[place < max(2, room // sizes.size)]
-    return chosen if chosen.size <= room else chosen[: max(4, room // 2 * 2)]
-
-
-def _runs(ordered: Codes) -> tuple[Codes, Codes]:
-    """Return where runs of equal codes start, and their sizes."""
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    return starts, np.diff(np.append(starts, ordered.size))
 
 
 def _center_ranks(values: Floats) -> Floats:
