@@ -42,6 +42,9 @@ def test_a_certificate_survives_json_and_knows_its_design(design):
     assert certificate.verify(CLEAR)
     with pytest.raises(VerificationError):
         certificate.verify({**CLEAR, "B": CLEAR["B"] + 1})
+    changed = {"sequential": "fixed", "fixed": "sequential"}[design]
+    with pytest.raises(VerificationError):
+        from_plain(Certificate, {**plain["certificate"], "design": changed}).verify(CLEAR)
     weak = normals([0.0, 0.0, 0.0], seed=5)
     forged = {**plain["certificate"], "digest": analyze(weak).certificate.digest}
     with pytest.raises(VerificationError, match=r"but the readings give"):

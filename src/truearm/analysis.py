@@ -174,30 +174,6 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     return fix_options(cast("ProblemOptions", options), rounds=rounds)
 
 
-def _analyze(
-    problem: Problem, data: Dataset, design: Design, asked: "_Asked", doubts: Sequence[Alarm] = ()
-) -> Analysis:
-    """Return the analysis of readings; counts are made finer where they do not decide or are coarse.
-
-    Counts decide as the readings themselves would as soon as no bucket is noted while they are judged: then every
-    answer that was used is the same for all readings that fit the counts (extensions 4.1).
-    """
-    while True:
-        notes = None if data.counter is None else _Notes(set(), set())
-        found = _judge(problem, data, design, asked, doubts, notes)
-        if data.counter is None or notes is None or not data.counter.refine(*notes):
-            return found
-
-
-class _Notes(NamedTuple):
-    """Buckets that should be looked at more closely."""
-
-    needed: set[int]
-    """Because the decision, or where an arm's quantile lies, may depend on what is in them."""
-    wanted: set[int]
-    """Because a figure beside the decision does."""
-
-
 def repeat_analysis(
     certificate: Certificate, data: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
@@ -278,10 +254,17 @@ class _Asked(NamedTuple):
         return self
 
 
-def _judge(  # noqa: PLR0917 - all of a question
-    problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm], notes: _Notes | None
+def _analyze(
+    problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm] = ()
 ) -> Analysis:
-    tapes = _tapes(data, None if notes is None else notes.needed)
+    """Return the analysis of readings; counts are made finer where they do not decide or are coarse.
+
+    Counts decide as the readings themselves would as soon as no bucket is noted while they are judged: then every
+    answer that was used is the same for all readings that fit the counts (extensions 4.1). Buckets are needed if
+    the decision or an interval may depend on what is in them, and wanted if another figure does.
+    """
+    needed, wanted = (None, None) if data.counter is None else (set[int](), set[int]())
+    tapes = _tapes(data, needed)
     samples, mark = _sort_samples(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
@@ -297,10 +280,9 @@ def _judge(  # noqa: PLR0917 - all of a question
         verdict = replace(verdict, control=control_claims(judge, asked.control, asked.method))
     origin = Origin("analyze", {**asked._asdict(), "ordered": data.ordered})
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
-    if notes is not None:
-        for i in range(len(problem.arms)):
-            judge.intervals(i, problem.declared)  # notes where its interval ends
-    judge = _note_in(judge, None if notes is None else notes.wanted)
+    for i in range(len(problem.arms)) if needed is not None else ():
+        judge.intervals(i, problem.declared)  # notes where its interval ends
+    judge = _note_in(judge, wanted)
     seen = noticed if alone else ()
     result = certify(problem, tapes, verdict, samples=judge.samples, mark=mark, noticed=seen, origin=origin)
     if data.ordered:
@@ -311,13 +293,12 @@ def _judge(  # noqa: PLR0917 - all of a question
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
     wide = {} if doubtful else _coarse(result, data.counts)
-    needed = {} if doubtful or wide else _forecast_need(judge, result)
-    return Analysis.around(
+    found = Analysis.around(
         replace(result, readings=data.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded=excluded,
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
-        needed=needed,
+        needed={} if doubtful or wide else _forecast_need(judge, result),
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
@@ -328,6 +309,9 @@ def _judge(  # noqa: PLR0917 - all of a question
         counts=data.counts,
         about_data=data.notes,
     )
+    if data.counter is not None and data.counter.refine(needed or set(), wanted or set()):
+        return _analyze(problem, data, design, asked, given)
+    return found
 
 
 def _note_in(judge: Judge, notes: set[int] | None) -> Judge:
@@ -343,7 +327,7 @@ def _dependence(problem: Problem, data: Dataset) -> tuple[Alarm, ...]:
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
-    return judge.after(leader=better).against(worse, enough=enough).log_value
+    return judge.better(better, worse, closed=better > worse, enough=enough).log_value
 
 
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
@@ -372,17 +356,13 @@ def _find_excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
     arms, bar = judge.problem.arms, judge.log_strict
-    places = {arms[i]: place for place, i in enumerate(ranking)}
-    rejected = [ranking[places[claim.arm]] for claim in claims]
     found, may_exclude = {}, judge.screen(bar)
-    for worse in rejected:
-        better: int | None = judge.leader
-        if judge.against(worse, closed=True, enough=bar).log_value < bar:
-            earlier = ranking[: places[arms[worse]]]
-            accusers = (i for i in earlier if i != judge.leader and may_exclude(i, worse))
-            better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
+    for claim in claims:
+        worse = arms.index(claim.arm)
+        earlier = (i for i in ranking[: ranking.index(worse)] if may_exclude(i, worse))
+        better = next((i for i in earlier if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
-            found[arms[worse]] = arms[better]
+            found[claim.arm] = arms[better]
     return found
 
 
@@ -421,9 +401,8 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
     rivals = math.log(max(1, len(arms) - 1))
 
     def contest(better: int, worse: int) -> Contest:
-        log_evidence = known[better, worse]
-        if better < worse:  # the order of listing does not break ties (evidence T11)
-            log_evidence = judge.better(better, worse).log_value
+        # the order of listing does not break ties (evidence T11)
+        log_evidence = known[better, worse] if better > worse else judge.better(better, worse).log_value
         return Contest(
             arms[better],
             arms[worse],
