@@ -134,6 +134,7 @@ def test_the_command_line_knows_the_goal_of_an_export_but_the_user_knows_better(
 ONCE = {"benchmarks": [run for run in GOOGLE["benchmarks"] if run.get("repetition_index") == 0]}
 AGGREGATES = {"benchmarks": [run for run in GOOGLE["benchmarks"] if run["run_type"] == "aggregate"]}
 TWICE = {"benchmarks": [{"name": "a", "fullname": "x::a", "stats": {"data": [1.0]}}] * 2}
+MANY = {"results": [{"command": f"./{i}", "times": [1.0, 2.0]} for i in range(1_001)]}
 SECRET = "line one of many\n" * 500
 
 
@@ -144,6 +145,7 @@ SECRET = "line one of many\n" * 500
         ("g.json", AGGREGATES, r"statistics of 'BM_copy/8'.*--benchmark_report_aggregates_only=false"),
         ("g.json", {"benchmarks": [{"run_type": "iteration", "name": "x"}]}, "export of google-benchmark, but is"),
         ("p.json", TWICE, "2 benchmarks are named 'x::a'"),
+        ("h.json", MANY, "there are 1,001 benchmarks, but at most 1,000 arms can be compared"),
         ("p.json", {"benchmarks": [{"name": "a", "stats": {"data": [SECRET]}}]}, "line one"),
         ("sample.json", {"iters": [1.0], "times": [1.0, 2.0]}, "not one time for each count of iterations"),
         ("raw.csv", RAW + "Fib,Loop,,,,1,fortnights,10\n", "like an export of criterion, but is not: "),

@@ -138,48 +138,36 @@ class Dataset(NamedTuple):
         return self._replace(tapes=tapes, ordered=False)
 
 
-class Rows(NamedTuple):
-    """The rows of a long table."""
-
-    names: list[str]
-    """The names of the arms."""
-    arms: NDArray[Any]
-    """Which of them each row is of."""
-    values: Floats
-    groups: Codes | None = None
-    """Which unit or round each row is of, numbered in order of first appearance."""
-    order: NDArray[Any] | None = None
-    """What rows are put in order by."""
-
-
 def assemble(
-    rows: Rows, columns: Columns, reduction: Reduction, heads: Mapping[str, Codes] | None = None
+    labels: tuple[Sequence[str], NDArray[Any]],
+    values: Floats,
+    columns: Columns,
+    reduction: Reduction,
+    *,
+    groups: Codes | None = None,
+    order: NDArray[Any] | None = None,
 ) -> Dataset:
     """Return the readings of each arm from rows; those of one unit become one (extensions 2).
 
     Parameters
     ----------
-    heads
-        For columns named like a unit, codes of their first rows, negative where a cell is empty.
+    labels
+        The names of the arms, and which of them each row is of.
+    groups
+        Which unit or round each row is of, numbered in order of first appearance.
+    order
+        What rows are put in order by.
     """
-    places = _places(rows)
-    suspects = tuple(
-        Suspect(
-            column, rows.values[: codes.size][codes >= 0], rows.arms[: codes.size][codes >= 0], codes[codes >= 0]
-        )
-        for column, codes in (heads or {}).items()
-        if codes.size <= rows.arms.size
-    )
-    data = Dataset({}, columns.order is not None, suspects=suspects, notes=similar_names(places))
-    if rows.groups is None or columns.group is None:
-        return data._replace(tapes={name: rows.values[at] for name, at in places.items()})
-    groups = rows.groups
-    tapes = {name: by_unit(rows.values[at], groups[at], reduction) for name, at in places.items()}
+    arms, places = labels[1], _places(*labels, order)
+    data = Dataset({}, columns.order is not None, notes=similar_names(places))
+    if groups is None or columns.group is None:
+        return data._replace(tapes={name: values[at] for name, at in places.items()})
+    tapes = {name: by_unit(values[at], groups[at], reduction) for name, at in places.items()}
     units = Units(
         columns.group,
         {name: at.size for name, at in places.items()},
         {name: tape.size for name, tape in tapes.items()},
-        _count_shared(rows.arms, groups),
+        _count_shared(arms, groups),
     )
     check_several(units, columns.group_kind)
     if columns.round is not None:
@@ -212,7 +200,7 @@ def assemble_wide(
             refuse(tape.size != groups.size, f"columns must have the same length, but {lengths}")
         arms = np.repeat(np.arange(len(tapes)), groups.size)
         values = np.concatenate(list(tapes.values()))
-        return assemble(Rows(list(tapes), arms, values, np.tile(groups, len(tapes))), columns, reduction)
+        return assemble((list(tapes), arms), values, columns, reduction, groups=np.tile(groups, len(tapes)))
     if is_padded and columns.round is None:
         tapes = {name: tape[: np.flatnonzero(~np.isnan(tape)).max(initial=-1) + 1] for name, tape in tapes.items()}
     data = Dataset(tapes, columns.order is not None, notes=similar_names(tapes))
@@ -228,14 +216,14 @@ def check_several(units: Units, kind: str) -> None:
         refuse(n == 1, msg, kind)
 
 
-def _places(rows: Rows) -> dict[str, Codes]:
+def _places(names: Sequence[str], arms: NDArray[Any], order: NDArray[Any] | None) -> dict[str, Codes]:
     """Return the rows of each arm in order, the arms as they first appear."""
-    along = np.argsort(rows.arms, kind="stable")
-    if rows.order is not None:
-        by_order = np.argsort(rows.order, kind="stable")
-        along = by_order[np.argsort(rows.arms[by_order], kind="stable")]
-    ends = np.searchsorted(rows.arms, np.arange(len(rows.names), dtype=rows.arms.dtype), "right", sorter=along)
-    parts = [(name, part) for name, part in zip(rows.names, np.split(along, ends[:-1]), strict=True) if part.size]
+    along = np.argsort(arms, kind="stable")
+    if order is not None:
+        by_order = np.argsort(order, kind="stable")
+        along = by_order[np.argsort(arms[by_order], kind="stable")]
+    ends = np.searchsorted(arms, np.arange(len(names), dtype=arms.dtype), "right", sorter=along)
+    parts = [(name, part) for name, part in zip(names, np.split(along, ends[:-1]), strict=True) if part.size]
     return dict(sorted(parts, key=lambda part: int(part[1].min())))
 
 
@@ -265,12 +253,10 @@ def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:
         refuse(is_asked, f"{cased}; give each its own name")
 
 
-def check_number_of_arms(n: int, arm: str | None) -> None:
+def check_number_of_arms(n: int, arm: str | None = None, kind: str = "columns") -> None:
     """Raise if there are more arms than can be meant: the wrong column, or a table on its side."""
-    msg = f"arm={arm!r} names {n:,} arms, but at most {MAX_ARMS:,} can be compared; choose the column that names "
-    msg = f"{msg}the groups"
-    if arm is None:
-        msg = f"there are {n:,} columns, but at most {MAX_ARMS:,} arms can be compared; transpose the table"
+    named = f"there are {n:,} {kind}" if arm is None else f"arm={arm!r} names {n:,} arms"
+    msg = f"{named}, but at most {MAX_ARMS:,} arms can be compared; choose another column, or transpose the table"
     refuse(n > MAX_ARMS, msg, "arm", arm)
 
 

@@ -20,7 +20,6 @@ from truearm.data.columns import (
     Columns,
     Dataset,
     Floats,
-    Rows,
     assemble,
     check_number_of_arms,
     check_several,
@@ -170,8 +169,9 @@ def _reduce_groups(rows: Any, columns: Columns, reduction: Reduction, parts: Seq
     along = np.lexsort((found["grp"], found["arm"]))
     names, codes = np.unique(found["arm"][along], return_inverse=True)
     groups = np.unique(found["grp"][along], return_inverse=True)[1]
-    single = Rows(names.tolist(), codes, values[along], groups)
-    return assemble(single, columns, Reduction())._replace(units=known)
+    return assemble((names.tolist(), codes), values[along], columns, Reduction(), groups=groups)._replace(
+        units=known
+    )
 
 
 def _one_per_group(rows: Any, reduction: Reduction) -> Any:  # noqa: ANN401 - lazy narwhals frames

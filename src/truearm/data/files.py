@@ -118,29 +118,21 @@ def _kind(file: Path) -> str:
 
 def _spool(folder: Path) -> Path:
     """Return a file with what standard input holds; its name tells the kind, by its first bytes."""
-    spool = folder / "stdin"
-    with spool.open("wb") as out:
-        shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
-    if _read_head(spool, 2) == b"\x1f\x8b":
-        unpacked = folder / "unpacked"
-        try:
-            with gzip.open(spool) as packed, unpacked.open("wb") as out:
-                shutil.copyfileobj(packed, out, 1 << 20)
-        except (OSError, EOFError, zlib.error) as error:
-            msg = f"standard input is packed, but cannot be unpacked: {first_line(error)}; pack it again"
-            raise InvalidArgument(msg, "file") from None
-        spool = unpacked
-    first, _, rest = _read_head(spool).partition(b"\n")
+    spool, raw = folder / "stdin", io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var]
+    is_packed = raw.peek(2).startswith(b"\x1f\x8b")
+    try:
+        with spool.open("wb") as out:
+            shutil.copyfileobj(gzip.GzipFile(fileobj=raw) if is_packed else raw, out, 1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"standard input is packed, but cannot be unpacked: {first_line(error)}; pack it again"
+        raise InvalidArgument(msg, "file") from None
+    with spool.open("rb") as opened:
+        first, _, rest = opened.read(1 << 16).partition(b"\n")
     marks = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}
     ending = next((ending for mark, ending in marks.items() if first.startswith(mark)), ".csv")
     if first.lstrip()[:1] in (b"{", b"["):
         ending = ".jsonl" if first.rstrip()[-1:] == b"}" and rest.strip()[:1] == b"{" else ".json"
     return spool.rename(folder / f"stdin{ending}")
-
-
-def _read_head(file: Path, n: int = 1 << 16) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(n)
 
 
 def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
@@ -231,11 +223,9 @@ def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *,
 
 
 def _is_small(files: Sequence[Path]) -> bool:
-    """Return True if files of text have clearly fewer rows than are counted, by the lines of the first one."""
-    head = _read_head(files[0])
+    """Return True if files of text are too short for as many rows as are counted: a row takes four bytes."""
     is_packed = any(file.suffix.lower() in _PACKED for file in files)
-    rows = sum(file.stat().st_size for file in files) * (head.count(b"\n") + 1) / max(1, len(head))
-    return not is_packed and rows < engines.MAX_ROWS * 3 / 4
+    return not is_packed and sum(file.stat().st_size for file in files) < 4 * engines.MAX_ROWS
 
 
 def _hive_keys(files: Sequence[Path]) -> list[str]:
@@ -254,6 +244,7 @@ def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) ->
 
 
 def _packing(files: Sequence[Path]) -> str:
+    """Return how files are packed: DuckDB takes a ? in their names for the end of an address."""
     kinds = {_PACKED.get(file.suffix.lower(), "uncompressed") for file in files}
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
@@ -305,7 +296,6 @@ class _Reader(NamedTuple):
         first = self.fetch(f"SELECT unnest(json_keys(json)) FROM (FROM {lines} LIMIT 1)")
         others = self.fetch(f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {lines} ORDER BY key")
         names = list(dict.fromkeys(key for (key,) in [*first, *others]))
-        check_case(names, self.columns.by_argument.values() if self.columns.arm else names)
         cells = [quote(key) for key in _hive_keys(self.files)]
         for name in names:
             path = literal('$."' + name.replace('"', '\\"') + '"')

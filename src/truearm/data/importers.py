@@ -22,7 +22,7 @@ import numpy as np
 
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
-from truearm.data.columns import Columns, Dataset, check_distinct
+from truearm.data.columns import Columns, Dataset, check_distinct, check_number_of_arms
 from truearm.errors import InvalidArgument, TruearmError, first_line
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Reduction, Units, by_unit
@@ -240,6 +240,7 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
             next(iter(one.readings)) if single else _shared(exports, columns.value, "benchmark") for one in exports
         ]
         parts = dict(zip(_labels(files), zip(exports, names, strict=True), strict=True))
+    check_number_of_arms(len(parts), kind="benchmarks")
     data = _dataset(parts, reduction)
     return data.align() if columns.round == "rows" else data
 

@@ -31,7 +31,6 @@ from truearm.data.columns import (
     Columns,
     Dataset,
     Floats,
-    Rows,
     assemble,
     assemble_wide,
     check_distinct,
@@ -40,7 +39,7 @@ from truearm.data.columns import (
 )
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
-from truearm.evidence.units import MEDIANS, Reduction
+from truearm.evidence.units import MEDIANS, Reduction, Suspect
 from truearm.problem import refuse
 
 NO_ROWS = "the data have no rows; check that the first line of a file names its columns"
@@ -177,13 +176,17 @@ class Table:
             if column is not None and column.size != arms.size:
                 lengths = f"{arm!r} has {arms.size} rows and {name!r} {column.size}"
                 raise InvalidArgument(f"columns must have the same length, but {lengths}")
-        heads = {name: self._labels(name, SUSPECT_ROWS)[1] for name in columns.suspects(self.names)}
-        data = assemble(Rows(names, arms, tapes[value], group, order), columns, reduction, heads)
-        return data._replace(notes=(*notes, *data.notes))
+        suspects = []
+        for name in columns.suspects(self.names):
+            codes = self._labels(name, SUSPECT_ROWS)[1]
+            named = np.flatnonzero(codes[: arms.size] >= 0)
+            suspects.append(Suspect(name, tapes[value][named], arms[named].astype(np.intp), codes[named]))
+        data = assemble((names, arms), tapes[value], columns, reduction, groups=group, order=order)
+        return data._replace(suspects=tuple(suspects), notes=(*notes, *data.notes))
 
     def _load_wide(self, columns: Columns, reduction: Reduction) -> Dataset:
         names = [name for name in self.names if name != columns.group]
-        check_number_of_arms(len(names), None)
+        check_number_of_arms(len(names))
         tapes, notes = self._read_numbers(names, is_wide=True)
         refuse(self.is_padded and not any(tape.size for tape in tapes.values()), NO_ROWS, "frame")
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
@@ -473,8 +476,6 @@ def _explain(error: str, name: str) -> str:
         return f"line {line[1]} of {name} is not UTF-8; {remedy}"
     if line and "quote" in error:
         return f"line {line[1]} of {name} has a quote that does not end; write a quote inside quotes as two"
-    if "invalid state" in error:
-        return f"{name} cannot be read: its lines end in different ways, or quotes do not close; save it again"
     first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
     return f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
 
