@@ -102,11 +102,8 @@ def first_row(definition: str) -> Row:
 
 def _digests(rows: Iterable[Sequence[Any]], digest: bytes) -> Iterator[bytes]:
     """Iterate over the digests of rows: of the one before, then of seven columns as text, separated by NUL."""
-    for position, kind, ticket, arm, draw, value, notes in map(itemgetter(slice(7)), rows):
-        joined = (  # faster than a join
-            f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
-            f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
-        )
+    for row in rows:
+        joined = "\0".join(["" if column is None else str(column) for column in row[:7]])
         digest = sha256(digest + joined.encode()).digest()
         yield digest
 
@@ -119,11 +116,9 @@ def chain(texts: Iterable[Sequence[Any]], position: int, digest: bytes, worker: 
 
 def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, where: str) -> None:
     """Raise `VerificationError` at the first row that does not continue the chain."""
-    numbers, digests = range(position + 1, position + 1 + len(rows)), [*_digests(rows, digest)]
-    if [*map(itemgetter(0), rows)] != [*numbers] or [*map(itemgetter(7), rows)] != digests:
-        expected = zip(rows, numbers, digests, strict=True)
-        wrong = next(row[0] for row, number, new in expected if (row[0], row[7]) != (number, new))
-        raise VerificationError(f"{where}: event {wrong} was changed after it was written; {_RESTORE}")
+    for number, (row, new) in enumerate(zip(rows, _digests(rows, digest), strict=True), position + 1):
+        if row[0] != number or row[7] != new:
+            raise VerificationError(f"{where}: event {row[0]} was changed after it was written; {_RESTORE}")
 
 
 def to_text(event: Event) -> list[Any]:

@@ -9,7 +9,7 @@ import secrets
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import copy
 from functools import cache
 from itertools import chain
@@ -301,22 +301,17 @@ _CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
 @get(f"{_STUDY}/readings.csv", role="viewer", sync_to_thread=True, media_type=_CSV, operation_id="csv")
 def csv(service: Shared, study: Name) -> Stream:
     """Return the readings as a table."""
-    return _table(service, study, "csv", _CSV, answers.as_csv)
+    return _table(service, study, "csv")
 
 
 @get(f"{_STUDY}/readings.parquet", role="viewer", sync_to_thread=True, media_type=_PARQUET, operation_id="parquet")
 def parquet(service: Shared, study: Name) -> Stream:
     """Return the readings as a table; needs pyarrow on the server."""
-    return _table(service, study, "parquet", _PARQUET, answers.as_parquet)
+    return _table(service, study, "parquet")
 
 
-def _table(
-    service: Service,
-    study: str,
-    suffix: str,
-    kind: str,
-    write: Callable[[Iterable[list[answers.Reading]]], Iterator[bytes]],
-) -> Stream:
+def _table(service: Service, study: str, suffix: str) -> Stream:
+    kind, write = (_CSV, answers.as_csv) if suffix == "csv" else (_PARQUET, answers.as_parquet)
     with service.studies.read(study) as hosted:
         upto, passive = hosted.position, hosted.passive
     parts = write(answers.readings(service.database, study, upto, passive=passive))
