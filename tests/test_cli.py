@@ -53,16 +53,16 @@ WRONG = {
     "race 'true; no-such-program' true": "ended with exit code 127: the shell did not find a program; fix it",
     "race true false -r 3 -m 2": "-r/--runs cannot be combined with -m/--min-runs",
     "race true false --github-summary": "GITHUB_STEP_SUMMARY",
-    "race true false --timeout 0.1 --at-most 0.2": "use at least as long",
-    "race true false --timeout 0.1 --at-least 0.05": "remove one",
+    "race true false --timeout 0.1 --at-most 0.2": "would end runs that count as good; remove it",
+    "race true false --timeout 0.1 --at-least 0.05": "would end runs that count as good; remove it",
     "race true false --tolerance 5": "for 5 percent write 5%, or 5s",  # a gate of 5 seconds would always pass
-    "race -L a 1,2,3 -n one -n two 'echo {a}'": "2 names were given for 3 commands; give one -n for each as typed",
+    "race -L a 1,2,3 -n one -n two 'echo {a}'": "2 names were given for 3 commands; give one -n for each",
     "race -L rev 1,2 -s 'echo {rev}' -n 'v{rev}' cat": "use --prepare",  # the last setup would serve all
     **{f"race -i={codes} true false": "1 to 255 such as -i=1,2" for codes in ("", "x", "1,", "0", "256", "1\\;2")},
     "race -n A\udcff true echo": "must be valid Unicode",
-    "race -r 2 'echo \udcff' true": "use another name: -n NAME",
+    "race -r 2 'echo \udcff' true": "must be valid Unicode",
     "race -P x 1e1000000 1e1000000 'echo {x}'": "decimal numbers up to 1e300",
-    "race -P x 1 500 -P y 1 500 'echo {x} {y}'": "500 x 500 values of x, y make 250,000",
+    "race -P x 1 500 -P y 1 500 'echo {x} {y}'": "a race takes 1,000 commands at most, but got 250,000",
     "race -P x 3 1 'echo {x}'": "scan must rise from low to high",
     "race --env 'A=\0' true false": "without NUL",
     'race --shell "\'" true false': "cannot be split into words",
@@ -70,7 +70,7 @@ WRONG = {
     "plan --delta 1e-300": "at least 1e-30 and at most 0.5, but got 1e-300",
     "plan --arms 100000": "must be a whole number from 2 to 1000, but got '100000'",
     "plan --contamination 5": "write 5% or 0.05",
-    "plan --contamination malicious:0.5": "write 0.5:malicious",
+    "plan --contamination malicious:0.5": "written like 0.05 or 5%",
     "plan --arms 3 --gap 1 --gap 1 --gap 1": "--gap must be one number or 2 of them",
     "plan --gap 5%": "--gap 5% is a ratio, but the family has unit scale; write --gap 0.05 for",
     "plan --gap -1": "Error: --gap must be positive",
@@ -94,6 +94,7 @@ WRONG = {
     "analyze wide.csv --round rows --tiers": "--tiers needs arms in one order",
     "analyze wide.csv --design fixed --dependent-arms": "--design 'fixed' needs independent arms",
     "verify data.csv": "data.csv is not JSON (line 1); give what --json printed, or a log",
+    "verify none.json": "none.json: No such file or directory; give the path of a file",
 }
 FILES = {
     "big.duckdb": "x",

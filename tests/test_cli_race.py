@@ -118,7 +118,7 @@ def test_ignored_failures_are_missing_readings_and_strict_refuses_them():
     found = race("-i", "-r", "40", "--strict", "-n", "bad", "false", "-n", "good", "true")
     assert found.returncode == 4
     words = found.stdout.replace("\n", " ")
-    assert "40 runs of bad failed or were lost: missing, at the worst." in words
+    assert "40 runs of bad failed or were lost: missing readings, at the worst." in words
     assert "are missing, more than chance explains" in words
 
 

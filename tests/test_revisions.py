@@ -1,5 +1,6 @@
 """Revisions on real repositories: checked out once, built once, and errors that say what to do."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from entry import commit, git, truearm
-from truearm.commands.revisions import WORKING_TREE, check_out
+from truearm.commands import revisions
+from truearm.commands.revisions import WORKING_TREE
 from truearm.errors import CommandFailed, InvalidArgument
 
 
@@ -24,6 +26,12 @@ def repository(tmp_path):
 @pytest.fixture
 def cache(tmp_path):
     return tmp_path / "cache"
+
+
+def check_out(names, *, start, cache, **how):
+    with contextlib.chdir(start), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        return revisions.check_out(names, **how)
 
 
 def test_each_revision_has_its_own_files_in_the_same_folder(repository, cache):

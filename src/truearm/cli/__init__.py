@@ -1,5 +1,6 @@
 """The command line. Each verb is a module of this package, imported when it is called."""
 
+import re
 import sys
 from difflib import get_close_matches
 from functools import partial
@@ -29,12 +30,6 @@ _VERBS = {  # and what the help says of them, without loading them
 }
 
 
-def _rename(word: str) -> str:
-    """Return an option by its present name; the old one works for one release."""
-    name, equals, value = word.partition("=")
-    return f"--export-html{equals}{value}" if name == "--html" else word
-
-
 class _Verbs(click.Group):
     """A group that imports a verb only when it is named, so that the first answer comes quickly."""
 
@@ -56,9 +51,9 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest the nearest verb if this one does not exist; options that were renamed still work."""
+        """Suggest the nearest verb if this one does not exist; --html works for one release."""
         end = args.index("--") if "--" in args else len(args)
-        args = [*(_rename(word) for word in args[:end]), *args[end:]]
+        args[:end] = [re.sub(r"^--html(?==|$)", "--export-html", word) for word in args[:end]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -72,8 +67,7 @@ class _Verbs(click.Group):
             return super().invoke(ctx)
         except TruearmError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            if command is None:
-                raise
+            assert command is not None
             raise edge.Failure(edge.as_options(str(error), command, error.argument)) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature

@@ -1,5 +1,6 @@
 """The options of a race: checked together, then turned into commands and a problem."""
 
+import math
 import os
 import re
 import shlex
@@ -11,16 +12,7 @@ from types import SimpleNamespace
 from truearm.claims.suite import Suite
 from truearm.cli.answer import FORMS
 from truearm.cli.saved import HOOKS, STREAMS, Setting
-from truearm.commands.command import (
-    MAX_COMMANDS,
-    Command,
-    bind,
-    combinations,
-    fill,
-    scan,
-    split_list,
-    unknown_placeholder,
-)
+from truearm.commands.command import MAX_COMMANDS, Command, bind, combinations, fill, scan, split_list
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds, Revision
 from truearm.errors import InvalidArgument
@@ -87,11 +79,6 @@ class RaceOptions(SimpleNamespace):
         """How many seconds the race may take."""
         return DEFAULT_LIMIT_S if self.max_time is None and self.most is None else self.max_time
 
-    @property
-    def brief(self) -> bool:
-        """Whether one command alone is measured for a few seconds only."""
-        return self.runs is None and self.max_time is None and not self.tolerance
-
     def first(self, problem: Problem) -> int:
         """Return how many readings each command has before the first decision."""
         start = 1 if problem.rounds else START
@@ -139,16 +126,14 @@ def _check_question(asked: RaceOptions) -> None:
     limit, most, gate = asked.timeout, asked.at_most, asked.fail_if_worse_than
     if limit is not None and asked.metric == "wall":
         # a run that is killed must be a failure (extensions 1.8)
-        late = most is not None and most > limit
-        refuse(late, f"--timeout {limit} ends runs that may last at most {most}; use at least as long")
-        msg = "--timeout counts long runs as worst, and --at-least as successes; remove one"
-        refuse(asked.at_least is not None, msg)
+        is_late = asked.at_least is not None or (most is not None and most > limit)
+        refuse(
+            is_late, f"--timeout {limit} would end runs that count as good; remove it, or use --at-most {limit}"
+        )
     if gate and asked.tolerance and not asked.metrics:
-        option = "--fail-unless-best" if asked.fail_unless_best else "--control"
-        msg = f"{option} and --fail-if-worse-than with a tolerance are two questions; race twice"
-        refuse(asked.fail_unless_best or asked.control, msg)
-        msg = "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance"
-        refuse(asked.share, msg)
+        given = {"--fail-unless-best": asked.fail_unless_best, "--control": asked.control, "shares": asked.share}
+        other = " and ".join(option for option, value in given.items() if value)
+        refuse(other, f"--fail-if-worse-than with --tolerance does not go with {other}; race twice, or remove one")
     is_open = asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume
     refuse(is_open, "--metric stdout needs --goal max or --goal min: only you know which number is better")
     is_double = asked.metrics and asked.control and gate not in (None, asked.control)
@@ -186,7 +171,12 @@ def define(asked: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Sett
         raise InvalidArgument(msg)
     for name in names.values():
         check_name(name, setting)
-    rival = gate if asked.ledger is None else _candidate(asked, setting)
+    rival = gate
+    if asked.ledger is not None:
+        others = [arm for arm in setting.arms if arm != check_name(asked.base, setting)]
+        msg = f"--ledger compares one candidate with --base, but got {len(others)}; open a gate for each candidate"
+        refuse(len(others) != 1, msg)
+        rival = others[0]
     is_time = asked.metric == "wall" and not asked.share and asked.goal in (None, "min")
     limit = asked.timeout if is_time else None
     handicap = Handicap(rival, tolerance, limit) if rival is not None and tolerance else None
@@ -224,15 +214,6 @@ def _check_builds(asked: RaceOptions, problem: Problem) -> None:
     refuse(asked.builds < least, f"{msg}use --builds {least} or more")
 
 
-def _candidate(asked: RaceOptions, setting: Setting) -> str:
-    """Return the command that a gate of a ledger may accept."""
-    found = plural(len(setting.commands), "command")
-    msg = f"--ledger compares one candidate with --base, but got {found}; open a gate for each candidate"
-    refuse(len(setting.commands) != 2, msg)
-    base = check_name(asked.base, setting)
-    return next(arm for arm in setting.arms if arm != base)
-
-
 def suite_of(asked: RaceOptions, setting: Setting, problem: Problem) -> Suite | None:
     """Return the question about all metrics together, if there are many."""
     if asked.metrics is None:
@@ -252,7 +233,6 @@ def check_name(name: str | None, setting: Setting) -> str | None:
 
 def _make_setting(asked: RaceOptions, revisions: Sequence[Revision], guard: str | None) -> Setting:
     commands = tuple(_commands(asked, revisions))
-    hooks = {stage: lines for stage in HOOKS if (lines := getattr(asked, stage))}
     builds = None
     if asked.build is not None:
         by_folder = {revision.folder: revision for revision in revisions}
@@ -260,23 +240,17 @@ def _make_setting(asked: RaceOptions, revisions: Sequence[Revision], guard: str 
         runs = (asked.runs_per_build or DEFAULT_RUNS_PER_BUILD) if asked.builds else 1
         builds = Builds(command=asked.build, revisions=arms, rounds=asked.builds, runs=runs)
     conditions = Conditions(timeout=asked.timeout, ignore_failure=asked.ignore_failure, accepted=asked.accepted)
+    same = {name: getattr(asked, name) for name in ("warmup", "warmup_every_run", "best_of")}
+    hooks = {stage: _hooks(commands, stage, asked) for stage in HOOKS if getattr(asked, stage)}
+    metric = asked.metrics or asked.metric
     return Setting(
-        commands=commands,
-        metric=asked.metrics or asked.metric,
-        conditions=conditions,
-        warmup=asked.warmup,
-        warmup_every_run=asked.warmup_every_run,
-        best_of=asked.best_of,
-        guard=guard,
-        builds=builds,
-        hooks={stage: _hooks(commands, stage, lines, asked) for stage, lines in hooks.items()},
+        commands=commands, metric=metric, conditions=conditions, guard=guard, builds=builds, hooks=hooks, **same
     )
 
 
-def _hooks(
-    commands: Sequence[Command], stage: str, lines: tuple[str, ...], asked: RaceOptions
-) -> dict[str, Command]:
+def _hooks(commands: Sequence[Command], stage: str, asked: RaceOptions) -> dict[str, Command]:
     """Return the hook of every arm: one line for all commands, or one for each."""
+    lines = getattr(asked, stage)
     msg = f"--{stage} must be given once or for each of {len(commands)} commands, but came {len(lines)} times"
     refuse(len(lines) not in (1, len(commands)), msg)
     typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
@@ -296,15 +270,15 @@ def _commands(asked: RaceOptions, revisions: Sequence[Revision]) -> Iterator[Com
     bases: list[tuple[str, str | None, dict[str, str]]] = [(template, here, {}) for template in asked.commands]
     if asked.rev:
         bases = [(line, one.folder, {"rev": one.name, "dir": one.folder}) for one in revisions]
-    cells = [(row, i) for row in combinations(_parameters(asked)) for i in range(len(bases))]
+    parameters = _parameters(asked)
+    total = len(bases) * math.prod(map(len, parameters.values()))
+    msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {total:,}; race a part of them first"
+    refuse(total > MAX_COMMANDS, msg)
+    cells = [(row, i) for row in combinations(parameters) for i in range(len(bases))]
     names, several = asked.command_name, len(cells) > len(bases)
     example = "truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE"
     refuse(not cells, f"give a command or more, such as {example}; `truearm race --help` shows more")
-    msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {len(cells):,}; race a part of them first"
-    refuse(len(cells) > MAX_COMMANDS, msg)
-    typed = f" as typed ({len(bases)}), or for each with its values ({len(cells)})" if several else ""
-    what = "1 name was" if len(names) == 1 else f"{len(names)} names were"
-    msg = f"{what} given for {plural(len(cells), 'command')}; give one -n for each{typed}"
+    msg = f"{len(names)} names were given for {plural(len(cells), 'command')}; give one -n for each"
     refuse(len(names) > len(bases) and len(names) != len(cells), msg)
     for place, (row, i) in enumerate(cells):
         template, cwd, own = bases[i]
@@ -326,16 +300,11 @@ def _place(command: Command, asked: RaceOptions) -> Command:
     """Return a command with environment, directory, input and output, its parameters replaced in all of them."""
     values, env = command.parameters, {}
     output = "inherit" if asked.show_output else asked.output or "null"
-    given = {"--cwd": asked.cwd or "", "--input": asked.input, "--output": output}
     for pair in asked.env:
         name, equals, value = pair.partition("=")
         refuse(not equals or not name, f"--env takes NAME=VALUE, but got {pair!r}")
-        env[name], given[f"--env {name}"] = fill(value, values), value
-    for option, text in given.items():
-        word = unknown_placeholder(text, values) if asked.rev else None
-        known = ", ".join(f"{{{name}}}" for name in values)
-        refuse(word is not None, f"{option} contains {{{word}}}, which has no value; use {known}")
-    cwd, *streams = (fill(given[option], values) for option in ("--cwd", "--input", "--output"))
+        env[name] = fill(value, values)
+    cwd, *streams = (fill(text, values) for text in (asked.cwd or "", asked.input, output))
     folder = str(Path(cwd).absolute()) if cwd else command.cwd
     missing = cwd and not (Path(cwd).is_dir() or asked.builds)
     refuse(missing, f"--cwd: there is no folder {folder!r}; make it first, or name another")

@@ -26,7 +26,6 @@ from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
-_MAX_MESSAGE = 9000  # characters
 _MEANT = {  # words of other tools and of the theory
     **dict.fromkeys(("--eps", "--epsilon"), "--contamination"),
     **dict.fromkeys(("--alpha", "--confidence", "--error"), "--delta"),
@@ -122,7 +121,10 @@ def _explain(error: BaseException) -> str:
             return f"the log cannot be read or written: {error}; check the disk, or choose another file"
         case OSError():
             where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-            return f"{where}{error.strerror or error}; choose another file, or make room"
+            remedy = (
+                "give the path of a file" if error.errno == errno.ENOENT else "choose another file, or make room"
+            )
+            return f"{where}{error.strerror or error}; {remedy}"
         case MemoryError():
             return "there is not enough memory for this; use less data at a time"
         case ValueError() if "null byte" in message or "null character" in message:
@@ -138,7 +140,6 @@ def _show_error(error: click.ClickException | None) -> None:
     text = io.StringIO()
     error.show(text)
     message = printable(text.getvalue().rstrip("\n"), lines=True)
-    message = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             width = shutil.get_terminal_size().columns
@@ -169,11 +170,9 @@ def load(*modules: str) -> None:
 def write(path: str | Path, text: str, *, append: bool = False) -> None:
     """Write a text file; a pipe without a reader is an error, and not waited for."""
     at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | at_once, 0o666)
-
-    with open(path, "ab" if append else "wb", opener=opener) as file:
+    with open(
+        path, "ab" if append else "wb", opener=lambda name, flags: os.open(name, flags | at_once, 0o666)
+    ) as file:
         if at_once:
             os.set_blocking(file.fileno(), True)
         file.write(text.encode(errors="backslashreplace"))

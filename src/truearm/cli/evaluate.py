@@ -25,8 +25,6 @@ from truearm.report.export import document
 
 ITEM = "{item}"
 _TABLES = {".csv": ",", ".tsv": "\t"}
-
-
 _OPTIONS = """
 --items PATH  The items: one per line, or per row of a .csv or .tsv file.
 --arm NAME=COMMAND...  A command that prints the score of an item on its last line; repeatable. {item} is replaced
@@ -47,9 +45,7 @@ _OPTIONS = """
 
 
 @click.command("evaluate")
-@declare(
-    _OPTIONS, items={"type": click.Path(exists=True, dir_okay=False), "required": True}, arm={"required": True}
-)
+@declare(_OPTIONS, items={"required": True}, arm={"required": True})
 @click.pass_context
 def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Find the command with the highest mean score on a list of items, from a part of the items.

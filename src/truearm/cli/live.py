@@ -45,13 +45,6 @@ class Board:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._stop()
-        except KeyboardInterrupt:  # one more, before it could be held
-            self._stop()
-            raise
-
-    def _stop(self) -> None:
         with hold_signals():  # half a stop would leave the cursor hidden
             if self._live is None:
                 _show_line("")
@@ -64,21 +57,21 @@ class Board:
         if now < self._next:
             return
         live = self._live or self._start()
-        from rich.constrain import Constrain
-
-        picture = Constrain(self._picture(now - self._started), live.console.width - ECHO_COLUMNS)
+        picture = self._picture(now - self._started)
         with hold_signals():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * took)
 
     def _start(self) -> "Live":
-        load("scipy.special", "rich.console", "rich.constrain", "rich.live", "rich.table", "rich.text")
+        load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
         from rich.console import Console
         from rich.live import Live
 
         # no refresh thread: it would draw while a command is being measured
-        live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        console = Console(stderr=True)
+        console.width -= ECHO_COLUMNS
+        live = Live(console=console, auto_refresh=False, transient=True)
         with hold_signals():
             _show_line("")
             self._live = live

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from truearm.data.cells import KINDS, Form
 from truearm.errors import InvalidArgument
-from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile, refuse
+from truearm.problem import Contamination, Tolerance, check_delta, check_quantile, refuse
 
 _MIN_DELTA = 1e-30  # smaller shares of it underflow
 _MAX_DELTA = 0.5  # 95% was meant as confidence
@@ -71,8 +71,6 @@ def _contamination(text: str) -> Contamination | str | None:
     if word in ("none", "blind", "auto"):
         return None if word == "none" else word
     eps, colon, adversary = (part.strip() for part in word.partition(":"))
-    msg = f"the fraction comes first: write {adversary or '0.05'}:{eps}, not {text}"
-    refuse(eps in tuple(Adversary), msg)
     share = _fraction(eps)
     msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
     refuse(not eps.endswith("%") and 1 <= share < 50, msg)
@@ -205,7 +203,7 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
     small letters with | between them are choices, "..." makes it repeatable), two spaces, the help. A line that
     starts with + lists options that verbs share.
     """
-    options = [_option(entry, more) for entry in _expand(table)]
+    options = [_option(entry, more) for entry in _entries(table)]
 
     def add(command: Any) -> Any:  # noqa: ANN401 - a function
         for option in reversed(options):
@@ -222,14 +220,10 @@ def explicit_options(ctx: click.Context, besides: Collection[str] = ()) -> dict[
 
 
 def _entries(table: str) -> list[str]:
-    return re.split(r"\n(?=\S)", table.strip())
-
-
-def _expand(table: str) -> list[str]:
     """Return the options of a table, with those that it shares in place of their names."""
-    shared = {re.findall(r"--([\w-]+)", entry)[0]: entry for entry in _entries(_SHARED)}
+    shared = {re.findall(r"--([\w-]+)", entry)[0]: entry for entry in re.split(r"\n(?=\S)", _SHARED.strip())}
     found = []
-    for entry in _entries(table):
+    for entry in re.split(r"\n(?=\S)", table.strip()):
         found += [shared[name] for name in entry[1:].split()] if entry.startswith("+") else [entry]
     return found
 

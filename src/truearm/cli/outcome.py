@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status
@@ -25,7 +27,8 @@ _VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED
 _REPORT = RaceOptions(time_unit=None, quiet=True, verbose=False, strict=False, fail_unless_best=None)
 
 
-class Ending(NamedTuple):
+@dataclass(slots=True)
+class Ending:
     """How a race ended."""
 
     late: bool = False
@@ -49,15 +52,11 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
     metric = setting.metric if setting.commands else None
     times = hyperfine_results(setting.commands, race.runs)
     cost = shell_cost(setting.commands[0], setting.metric) if ending and setting.commands else None
-    voice = words.PLAIN._replace(options=True)
+    exhausted, voice = result.status is Status.EXHAUSTED, words.PLAIN._replace(options=True)
     if metric is not None:
         unit = unit_for(metric, result.arms, asked.time_unit, target=result.problem.target)
-        elapsed = (
-            asked.limit if end.late and asked.max_time is None and result.status is Status.EXHAUSTED else None
-        )
+        elapsed = asked.limit if exhausted and end.late and asked.max_time is None else None
         voice = words.voice_for(result, metric, unit)._replace(options=True, elapsed=elapsed)
-
-    exhausted = result.status is Status.EXHAUSTED
     undecided = exhausted if gate is None else gate.verdict == "UNSURE"
     notes: list[str] = []
     if not asked.quiet:
@@ -133,7 +132,9 @@ def _notes_on_result(
         yield words.runs_left(left * setting.runs_per_reading)
     if (shell := setting.commands[0].shell) is not None:
         quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
-        needless = quick and not any(_needs_shell(command.text) for command in setting.commands)
+        needless = False
+        with suppress(InvalidArgument):  # a line that only a shell can split
+            needless = quick and not any(needs_shell(command.text) for command in setting.commands)
         yield words.shell_note(shell, cost, needless=needless)
     if len(result.arms) == 1 and result.problem.target == "quantile":  # runs far from the median
         (arm,), tapes = result.arms, result.readings or {}
@@ -142,13 +143,6 @@ def _notes_on_result(
             worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
             is_first = found[0] == 0 and not setting.warmup
             yield words.far_runs(len(found), len(tape), voice.measure(worst), is_first=is_first)
-
-
-def _needs_shell(line: str) -> bool:
-    try:
-        return needs_shell(line)
-    except InvalidArgument:  # it cannot be split into words
-        return True
 
 
 def _describe(race: Race) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`truearm race`: which command is best, with an error probability."""
 
+import re
 from contextlib import ExitStack
 from typing import Any
 
@@ -97,16 +98,13 @@ class _Race(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; `-i=1,2` names exit codes that are no failures."""
         end = args.index("--") if "--" in args else len(args)
-        accepted: list[int] = []
-        words = []
+        accepted, words = list[int](), list[str]()
         for word in args[:end]:
-            option, equals, codes = word.partition("=")
-            if option not in ("-i", "--ignore-failure") or not equals:
-                words.append(word)
-            elif codes == "all-non-zero":
-                words.append("-i")
+            found = re.fullmatch(r"(?:-i|--ignore-failure)=(.*)", word, re.DOTALL)
+            if found and found[1] != "all-non-zero":
+                accepted += exit_codes(found[1])
             else:
-                accepted.extend(exit_codes(codes))
+                words.append("-i" if found else word)
         rest = super().parse_args(ctx, [*words, *args[end:]])
         ctx.params |= {"accepted": tuple(accepted)} if accepted else {}
         return rest

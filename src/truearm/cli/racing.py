@@ -25,16 +25,7 @@ from truearm.cli.edge import Failure, load
 from truearm.cli.live import Board
 from truearm.cli.outcome import Ending, race_answer
 from truearm.cli.saved import Race, Setting
-from truearm.commands.measure import (
-    NOTE,
-    Run,
-    best_run,
-    measure,
-    median_run,
-    run_hook,
-    run_variables,
-    runs_of,
-)
+from truearm.commands.measure import ITERATION, NOTE, Run, draw_padding, join_runs, measure, run_hook, runs_of
 from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
 from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed, CommandFailed, TruearmError, printable
@@ -59,20 +50,20 @@ def start(asked: RaceOptions, stack: ExitStack) -> Race:
     """Return a new race; its log is opened on the stack if it is saved."""
     revisions: Sequence[Revision] = ()
     if asked.rev:
-        announce = partial(click.echo, f"Preparing {', '.join(asked.rev)} ...", err=True)
-        told = (lambda: None) if asked.quiet else announce
-        revisions = check_out(asked.rev, build=asked.build, every_round=asked.builds is not None, announce=told)
+        if not asked.quiet:
+            click.echo(f"Preparing {', '.join(asked.rev)} ...", err=True)
+        revisions = check_out(asked.rev, build=asked.build, every_round=asked.builds is not None)
     setting, problem = define(asked, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
     suite = suite_of(asked, setting, problem)
     ledger, gate = None, None
     if asked.ledger is not None:
-        from truearm.cli.records import open_gate  # other races start without it
+        from truearm.cli.records import open_gate, open_ledger  # other races start without it
         from truearm.ledger import at_level
 
-        ledger, gate = open_gate(asked, setting, revisions)
-        stack.enter_context(ledger)
+        ledger = stack.enter_context(open_ledger(asked))
+        gate = open_gate(ledger, asked, setting, revisions)
         problem = at_level(problem, gate.level)
     seed = asked.seed
     if seed is None and not problem.rounds:  # the order of rounds is drawn round by round
@@ -136,9 +127,10 @@ def run(race: Race, asked: RaceOptions) -> tuple[Answer, click.ClickException | 
             failure = _describe_failure(race, error.__cause__ or error)
         except KeyboardInterrupt:
             study.stop()
-    late = asked.limit is not None and time.monotonic() - started >= asked.limit
-    decision = None if race.ledger is None or race.gate is None else race.ledger.record(race.gate, race.result)
-    return race_answer(race, asked, Ending(late, runner.stopped, runner.budget, decision)), failure
+    runner.ending.late = asked.limit is not None and time.monotonic() - started >= asked.limit
+    if race.ledger is not None and race.gate is not None:
+        runner.ending.decision = race.ledger.record(race.gate, race.result)
+    return race_answer(race, asked, runner.ending), failure
 
 
 @contextmanager
@@ -161,7 +153,7 @@ def _time_limit(limit: float | None, runner: "_Runner") -> Iterator[None]:
 
     def stop(*_: object) -> None:
         if runner.running is not None:
-            runner.stopped = runner.running
+            runner.ending.stopped = runner.running
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, stop)
@@ -216,16 +208,14 @@ class _Runner:
     def __init__(self, race: Race, asked: RaceOptions) -> None:
         setting = race.setting
         self._race, self._asked = race, asked
-        self.is_brief = len(setting.commands) == 1 and asked.brief
+        is_open = asked.runs is None and asked.max_time is None and not asked.tolerance
+        self.is_brief = len(setting.commands) == 1 and is_open
         """Whether one command alone is measured for a few seconds only."""
         self._metrics = {} if race.suite is None else runs_of(race.study.log)
         self.progress = None if race.suite is None else Progress(race.suite).after(self._metrics)
         """How many comparisons of a suite are settled."""
         self.running: str | None = None
-        self.stopped: str | None = None
-        """The command whose run was stopped because the time was up."""
-        self.budget: int | None = None
-        """Rounds in which a gate was unlikely to be decided, so that it ended early."""
+        self.ending = Ending()
         self._counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self._started, self._rounds = time.monotonic(), max(self._counts.values(), default=0)
         self._next_forecast = max(MIN_FORECAST_ROUNDS, race.first)
@@ -269,15 +259,16 @@ class _Runner:
             budget = min(budget, self._rounds + pace * limit)
         arms, judge = study.problem.arms, Judge.of(study.problem, samples_of(study.problem, study.readings))
         if budget < math.inf and is_out_of_reach(judge, arms.index(guard), int(budget)):
-            self.budget = int(budget)
-        return self.budget is not None
+            self.ending.budget = int(budget)
+        return self.ending.budget is not None
 
     def _measure(self, arm: str, iteration: str) -> Run:
         """Run a command once, between its hooks; a time-out counts as worse than any run that ended."""
         setting = self._race.setting
         if setting.warmup_every_run and iteration.isdigit():
             self._measure(arm, f"warmup-{iteration}")  # so that no other command ran just before (extensions R)
-        variables, hooks, timeout = run_variables(iteration), setting.hooks, setting.conditions.timeout
+        variables = {ITERATION: iteration, **draw_padding()}
+        hooks, timeout = setting.hooks, setting.conditions.timeout
         if "prepare" in hooks:
             run_hook(hooks["prepare"][arm].with_env(variables), "prepare", timeout)
         found = measure(self._commands[arm].with_env(variables), setting.metric, setting.conditions)
@@ -293,7 +284,7 @@ class _Runner:
 
     def _measure_round(self, arms: Sequence[str]) -> dict[str, Run]:
         """Run all arms of a round in turn, several times, in an order symmetric in arms (extensions R5, U1)."""
-        setting, goal = self._race.setting, self._race.study.problem.goal
+        setting, best = self._race.setting, min if self._race.study.problem.goal == "min" else max
         made = {arm: self._builder.build(arm) for arm in arms} if self._builder else {}
         count = setting.runs_per_reading
         runs: dict[str, list[Run]] = {arm: [] for arm in arms}
@@ -302,7 +293,7 @@ class _Runner:
                 arm = arms[place]
                 run = self._measure(arm, f"warmup-{-i}" if i < 0 else str(self._counts[arm] * count + i))
                 runs[arm] += [run] * (i >= 0)
-        found = {arm: median_run(own) if made else best_run(own, goal) for arm, own in runs.items()}
+        found = {arm: join_runs(own, None if made else best) for arm, own in runs.items()}
         return {arm: (value, {**details, **made.get(arm, {})}) for arm, (value, details) in found.items()}
 
     def pull(self, arm: str) -> float:

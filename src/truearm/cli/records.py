@@ -55,7 +55,7 @@ def report_command(ctx: click.Context, /, file: str, *, export_html: str | None,
 
 
 @click.command("ledger")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(dir_okay=False))
 @declare("+ json export-html")
 @click.pass_context
 def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html: str | None) -> None:
@@ -90,23 +90,22 @@ def read_account(asked: RaceOptions) -> Account:
     return replace(known, **fixed)
 
 
-def open_gate(asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> tuple[Ledger, LedgerGate]:
-    """Open the ledger of a race and its next gate: from here on its level is spent."""
-    ledger = Ledger(asked.ledger, **read_account(asked).settings)
+def open_ledger(asked: RaceOptions) -> Ledger:
+    """Open the ledger of a race."""
+    return Ledger(asked.ledger, **read_account(asked).settings)
+
+
+def open_gate(ledger: Ledger, asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> LedgerGate:
+    """Open the next gate of a ledger: from here on its level is spent."""
     commits = {revision.folder: revision.commit for revision in revisions}
-    base = asked.base
-    (candidate,) = (arm for arm in setting.arms if arm != base)
+    (candidate,) = (arm for arm in setting.arms if arm != asked.base)
     details = {
         "metric": setting.metric,
         "goal": asked.goal or "min",
         "tolerance": str(asked.tolerance),
         "commands": {command.name: _describe(command, commits) for command in setting.commands},
     }
-    try:
-        return ledger, ledger.open(candidate, base, details)
-    except BaseException:
-        ledger.close()
-        raise
+    return ledger.open(candidate, asked.base, details)
 
 
 def _describe(command: Command, commits: dict[str, str | None]) -> dict[str, Any]:

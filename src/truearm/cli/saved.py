@@ -61,8 +61,6 @@ class Setting:
         object.__setattr__(self, "commands", share_shell(self.commands))
         arms = self.arms
         for command in self.commands:
-            is_unicode = not any("\ud800" <= char <= "\udfff" for char in command.name)
-            require(is_unicode, "a command", command.name, "be valid Unicode", "use another name: -n NAME")
             is_double = arms.count(command.name) > 1
             refuse(is_double, f"two commands are called {command.name!r}; give them different names with -n")
         for stage, hooks in self.hooks.items():

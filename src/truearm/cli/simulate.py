@@ -16,8 +16,6 @@ from truearm.cli.options import declare
 from truearm.problem import Adversary, Contamination
 
 _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit", "ratio", "ms_per_run")
-
-
 _OPTIONS = """
 --list  List the instances.
 --policy NAME...  Repeat it to compare.

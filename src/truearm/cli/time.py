@@ -1,7 +1,6 @@
 """`truearm time`: which Python statement is fastest."""
 
 import math
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -98,22 +97,16 @@ def _make_timers(
             if len(pythons) > 1:
                 name = python if len(statements) == 1 else f"{name} ({python})"
             refuse(name in timers, f"two statements are called {name!r}; give them different names with -n")
-            timers[name] = FreshTimer(text=statement, setup="\n".join(setup) or "pass", python=_locate(python))
+            timers[name] = FreshTimer(text=statement, setup="\n".join(setup) or "pass", python=python)
     return timers
 
 
-def _locate(python: str) -> str:
-    found = shutil.which(python)
-    refuse(found is None, f"--python {python!r} is not a program on the PATH; give the path of an interpreter")
-    return str(Path(found or "").absolute())
-
-
 def _notes(result: Result, *, verbose: bool) -> Iterator[str]:
-    known = result.conditions or {}
     if len(result.arms) == 1 and math.isinf(result.arms[0].high):
         yield f"-r {RUNS_ALONE} would bound the true median."
     if not verbose:
         return
+    known = result.conditions or {}
     for name, loops in known["loops"].items():
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
     yield (

@@ -18,6 +18,7 @@ from truearm.data.importers import distinct_keys
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.units import Reduction
+from truearm.ledger import read_ledger
 from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import json_text
@@ -26,9 +27,6 @@ from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 
 _SQLITE = b"SQLite format 3\0"
-_HEADER_BYTES = 100
-
-
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)}
 --head DIGEST  A head of the log that was noted before: it must be in its chain.
@@ -37,8 +35,8 @@ _OPTIONS = f"""
 
 
 @click.command("verify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("readings", type=click.Path(dir_okay=False), required=False)
 @declare(_OPTIONS)
 @click.pass_context
 def verify_command(
@@ -59,14 +57,11 @@ def verify_command(
     found, failed = Verified(), None
     more: dict[str, object] = {}
     try:
-        with Path(file).open("rb") as opened:  # once: what comes through a pipe cannot be read again
-            start = opened.read(_HEADER_BYTES)
-            is_log = start.startswith(_SQLITE)
-            raw = b"" if is_log else start + opened.read()
-        if is_log:
+        raw = Path(file).read_bytes()  # once: what comes through a pipe cannot be read again
+        if raw.startswith(_SQLITE):
             turned = f"truearm verify {readings} {file}"
             refuse(readings is not None, f"a log is verified alone; to verify a result with it: {turned}")
-            is_ledger = int.from_bytes(start[68:72], "big") == store.LEDGER  # its application id
+            is_ledger = int.from_bytes(raw[68:72], "big") == store.LEDGER  # its application id
             said, more = (_check_ledger if is_ledger else _check_log)(file, head)
         else:
             if head is not None:
@@ -104,8 +99,6 @@ def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
 
 def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
     """Recompute a ledger; return its head to note for the next time, in words and for JSON."""
-    from truearm.ledger import read_ledger
-
     book = read_ledger(path, noted)
     said = words.ledger_verified(book, name_of(path), book.head)
     return said, {"gates": len(book.gates), "head": book.head}
@@ -121,8 +114,6 @@ def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` c
         return json_format.loads(raw, object_pairs_hook=distinct_keys)
     except InvalidArgument:
         raise
-    except UnicodeDecodeError:
-        raise InvalidArgument(f"{path} is neither JSON nor a log; give what --json printed") from None
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json_format.JSONDecodeError) else ""
         msg = f"{path} is not JSON{where}; give what --json printed, or a log; a table of readings comes second"

@@ -7,7 +7,7 @@ import hmac
 import os
 import secrets
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 
 from platformdirs import user_state_path
 
@@ -31,8 +31,8 @@ def _key() -> bytes:
     """Return the key, made when it is first needed; nothing if others may read it."""
     try:
         path = user_state_path("truearm", ensure_exists=True) / "key"
-        if not path.exists():
-            _make_key(path)
+        with suppress(FileExistsError), open(path, "xb", opener=partial(os.open, mode=0o600)) as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
         with path.open("rb") as file:
             status, key = os.fstat(file.fileno()), file.read(_KEY_BYTES + 1)
     except (OSError, RuntimeError):  # no home, or nothing may be written there
@@ -40,14 +40,3 @@ def _key() -> bytes:
     # Windows does not show whose a key is
     is_private = hasattr(os, "geteuid") and status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return key if is_private and len(key) == _KEY_BYTES else b""
-
-
-def _make_key(path: Path) -> None:
-    draft = path.with_name(f"key-{secrets.token_hex(8)}")
-    try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(secrets.token_bytes(_KEY_BYTES))
-        with suppress(FileExistsError):  # of two processes the first one's key stays, and is whole
-            path.hardlink_to(draft)
-    finally:
-        draft.unlink(missing_ok=True)

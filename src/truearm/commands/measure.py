@@ -6,21 +6,21 @@ chose. Nothing is subtracted from the clock. In a JSON object, a metric without 
 number beyond all floats) is a missing reading, None here.
 """
 
+import itertools
 import json
 import math
 import os
 import platform
 import re
+import secrets
 import shutil
 import signal
 import statistics
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -126,25 +126,22 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     return Measurement(value=math.nan if metrics is None else value, run=run, metrics=metrics)
 
 
-def run_variables(iteration: str) -> dict[str, str]:
-    """Return what each run of a race finds in its environment."""
-    return {ITERATION: iteration, PADDING: draw_padding()}
-
-
-def draw_padding() -> str:
-    """Return a text of random length, by the operating system's randomness."""
-    return "x" * (int.from_bytes(os.urandom(2), "big") % _MAX_PADDING)
+def draw_padding() -> dict[str, str]:
+    """Return a variable of random length, by the operating system's randomness."""
+    return {PADDING: "x" * secrets.randbelow(_MAX_PADDING)}
 
 
 def _start(
     command: Command, streams: Mapping[str, Any], *, timeout: float | None, metric: str = "wall"
 ) -> process.Run:
     env, words = {**os.environ, **command.env}, command.argv
-    program = _locate_program(words[0], command.text, env.get("PATH"))
+    program = words[0] if "/" in words[0] else shutil.which(words[0], path=env.get("PATH"))
     try:
+        if program is None:
+            raise FileNotFoundError(0, f"{words[0]!r} is not on the PATH")
         return process.run(
             words,
-            program,
+            program if "/" in words[0] else str(Path(program).absolute()),
             streams=streams,
             env=env,
             cwd=command.cwd,
@@ -157,15 +154,6 @@ def _start(
             f"command {printable(command.text)!r} cannot be started: {error.strerror}; "
             f"check the program and the directory {command.cwd or '.'!r}"
         ) from error
-
-
-@lru_cache(maxsize=256)  # a program that is not found raises, so it is looked for again
-def _locate_program(word: str, command: str, path: str | None) -> str:
-    found = word if "/" in word else shutil.which(word, path=path)
-    if found is None:
-        msg = f"command {printable(command)!r} needs the program {word!r}, which is not on the PATH"
-        raise InvalidArgument(msg)
-    return found if "/" in word else str(Path(found).absolute())
 
 
 def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
@@ -188,7 +176,8 @@ def _read_value(command: Command, metric: str, run: process.Run, rules: Conditio
     if run.timed_out:
         return math.nan  # the goal says on which side it is censored
     values = {"wall": run.wall, "cpu": run.user + run.system, SUITE: run.wall, "memory": run.peak_memory}
-    value = _last_number(run.stdout) if metric == "stdout" else values[metric]
+    numbers = _NUMBER.findall(run.stdout.last_line) if run.stdout.has_whole_line else []
+    value = values[metric] if metric != "stdout" else float(numbers[0]) if len(numbers) == 1 else None
     failed = run.exit_code not in (0, *rules.accepted)
     if not failed and value is not None:
         return float(value)
@@ -204,24 +193,16 @@ def _read_value(command: Command, metric: str, run: process.Run, rules: Conditio
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
 
 
-def _last_number(output: process.Tail) -> float | None:
-    """Return the only number on the last line, or None."""
-    numbers = _NUMBER.findall(output.last_line) if output.has_whole_line else []
-    return float(numbers[0]) if len(numbers) == 1 else None
-
-
 def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -> dict[str, float | None] | None:
     try:
-        if not run.stdout.has_whole_line:
-            raise InvalidArgument(f"printed a line of more than {_SUITE_BYTES >> 20} MiB")
         return _parse_metrics(run.stdout.text.strip())
     except InvalidArgument as error:
         if ignore_failure:
             return None
         msg = (
-            f"command {printable(command.text)!r} must print one flat JSON object of numbers, such as "
-            f"{{'parse': 1.5}} in double quotes, alone or on its last line, but {printable(str(error))}; print it "
-            "so, or let failures count as missing"
+            f"command {printable(command.text)!r} must print one flat JSON object of at most {MAX_METRICS:,} "
+            f"numbers, such as {{'parse': 1.5}} in double quotes, alone or on its last line, but "
+            f"{printable(str(error))}; print it so, or let failures count as missing"
         )
         raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None
 
@@ -234,11 +215,8 @@ def _parse_metrics(text: str) -> dict[str, float | None]:
             found = json.loads(part, object_pairs_hook=tuple)  # lists stay lists
     if not isinstance(found, tuple):
         raise InvalidArgument(f"printed {last[-80:]!r}")
-    if len(found) > MAX_METRICS:
-        raise InvalidArgument(f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most")
-    for name, times in Counter(name for name, _ in found).items():
-        if times > 1:
-            raise InvalidArgument(f"printed {name!r} twice")
+    if len(found) > MAX_METRICS or len(dict(found)) < len(found):
+        raise InvalidArgument(f"printed {len(found):,} metrics under {len(dict(found)):,} names")
     return {name: _number(name, value) for name, value in found}
 
 
@@ -246,10 +224,9 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
     if isinstance(value, bool) or not isinstance(value, int | float | None):
         raise InvalidArgument(f"{name!r:.80} is not a number")
     if not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
-        msg = f"{name!r:.80} is not a name: it is empty, long, or has characters that do not print"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(f"{name!r:.80} is empty, long, or has characters that do not print")
     with suppress(OverflowError):
-        return None if value is None or not math.isfinite(value) else float(value)
+        return float(value) if value is not None and math.isfinite(value) else None
     return None
 
 
@@ -315,33 +292,28 @@ def runs_of(log: Log) -> dict[str, list[suite.Run]]:
     return runs
 
 
-def best_run(runs: Sequence[Run], goal: str) -> Run:
-    """Return the best of the runs of a command in a round, missing if one is, and what the log notes about it."""
-    values = [value for value, _ in runs]
-    value, details = (min if goal == "min" else max)(runs, key=lambda run: run[0])
-    return _note_runs(value, details, values)
+def join_runs(runs: Sequence[Run], best: Callable[..., Run] | None) -> Run:
+    """Return the best of the runs of a round (by `min` or `max`) or their median, and what the log notes about it.
 
-
-def median_run(runs: Sequence[Run]) -> Run:
-    """Return the median of the runs of one build, missing if one is, and what the log notes about them."""
+    The reading is missing if that of one run is.
+    """
     values, notes = [value for value, _ in runs], [details for _, details in runs]
-    details: dict[str, Any] = {name: _median(note.get(name) for note in notes) for name in _MEASURED}
-    details["exit_code"] = next((note["exit_code"] for note in notes if note.get("exit_code")), 0)
-    details.update({name: True for name in ("timed_out", "left_behind") if any(note.get(name) for note in notes)})
-    if all(NOTE in note for note in notes):
-        names = dict.fromkeys(name for note in notes for name in note[NOTE])
-        details[NOTE] = {name: _median(note[NOTE].get(name) for note in notes) for name in names}
-    return _note_runs(statistics.median(values), details, values)
-
-
-def _note_runs(reading: float, details: Mapping[str, Any], values: Sequence[float]) -> Run:
+    if best is not None:
+        reading, details = best(runs, key=lambda run: run[0])
+    else:
+        reading, details = statistics.median(values), {name: _median(notes, name) for name in _MEASURED}
+        details["exit_code"] = next((note["exit_code"] for note in notes if note.get("exit_code")), 0)
+        details |= {name: True for name in ("timed_out", "left_behind") if any(note.get(name) for note in notes)}
+        if all(NOTE in note for note in notes):
+            metrics = [note[NOTE] for note in notes]
+            details[NOTE] = {name: _median(metrics, name) for name in dict.fromkeys(itertools.chain(*metrics))}
     noted = {**details, "runs": [value if math.isfinite(value) else None for value in values]}
     return math.nan if any(map(math.isnan, values)) else reading, noted
 
 
-def _median(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else statistics.median(known)  # type: ignore[type-var]
+def _median(notes: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    known: list[Any] = [note.get(name) for note in notes]
+    return None if None in known else statistics.median(known)
 
 
 def machine() -> dict[str, str | int]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from truearm.commands.measure import PADDING, draw_padding
+from truearm.commands.measure import draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
@@ -98,7 +98,7 @@ class FreshTimer:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=self.timeout,
-                env={**os.environ, PADDING: draw_padding()},
+                env={**os.environ, **draw_padding()},
                 check=False,
             )
         except subprocess.TimeoutExpired:

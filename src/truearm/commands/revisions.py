@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -98,25 +98,16 @@ class Builder:
 
 
 def check_out(
-    names: Sequence[str],
-    *,
-    build: str | None = None,
-    every_round: bool = False,
-    start: str = ".",
-    cache: Path | None = None,
-    announce: Callable[[], object] = lambda: None,
+    names: Sequence[str], *, build: str | None = None, every_round: bool = False
 ) -> tuple[Revision, ...]:
-    """Return the revisions (``.`` is the working tree) of the repository around a folder, checked out and built.
+    """Return the revisions (``.`` is the working tree) of the repository around us, checked out and built.
 
     `build` is run once in each revision's folder, and in the working tree each time. `every_round` only chooses a
-    folder for each, to be built in every round; the working tree becomes a commit. `announce` is called once all
-    names are known to git, before the work begins.
+    folder for each, to be built in every round; the working tree becomes a commit.
     """
-    root = cache or cache_folder()
-    repository = _Repository.around(Path(start), root)
+    repository = _Repository()
     commits = [None if name == "." else repository.commit(name) for name in names]
-    announce()
-    _prune(root)
+    _prune()
     place = repository.reserve if every_round else partial(repository.check_out, build=build)
     return tuple(place(name, commit) for name, commit in zip(names, commits, strict=True))
 
@@ -133,23 +124,17 @@ def check_unchanged(folders: Iterable[str]) -> None:
                 raise InvalidArgument(msg)
 
 
-@dataclass(frozen=True, slots=True)
 class _Repository:
-    top: Path
-    common: Path  # where git keeps the history, the same for all worktrees
-    prefix: str  # from the top to where truearm was started
-    cache: Path
-
-    @classmethod
-    def around(cls, start: Path, cache: Path) -> "_Repository":
+    def __init__(self) -> None:
         if shutil.which("git") is None:
             raise InvalidArgument("--rev needs git, which is not on the PATH; install it")
         try:
-            top = Path(_git(start, "rev-parse", "--show-toplevel"))
+            self.top = Path(_git(Path(), "rev-parse", "--show-toplevel"))
         except InvalidArgument as error:
             raise InvalidArgument(f"--rev needs a git repository; start truearm inside it ({error})") from None
-        common = Path(_git(start, "rev-parse", "--path-format=absolute", "--git-common-dir"))
-        return cls(top, common, _git(start, "rev-parse", "--show-prefix"), cache)
+        # the history is the same for all worktrees; the prefix leads from the top to where truearm was started
+        self.common = Path(_git(Path(), "rev-parse", "--path-format=absolute", "--git-common-dir"))
+        self.prefix = _git(Path(), "rev-parse", "--show-prefix")
 
     def commit(self, name: str) -> str:
         if not name.startswith("-"):
@@ -190,7 +175,7 @@ class _Repository:
 
     def _place(self, commit: str, how: str) -> Path:
         repository = hashlib.sha256(os.fsencode(self.common)).hexdigest()[:12]
-        return self.cache / f"{self.top.name}-{repository}" / f"{commit[:12]}-{how}"
+        return cache_folder() / f"{self.top.name}-{repository}" / f"{commit[:12]}-{how}"
 
     def _commit_working_tree(self) -> str:
         """Return a commit, on no branch, of the files that git tracks or would add."""
@@ -198,9 +183,8 @@ class _Repository:
             index = Path(folder, "index")
             # with its time, by which git finds files that changed within the second in which they were added
             shutil.copy2(_git(self.top, "rev-parse", "--path-format=absolute", "--git-path", "index"), index)
-            roles, parts = ("AUTHOR", "COMMITTER"), ("NAME", "EMAIL")
-            env = {f"GIT_{role}_{part}": "truearm" for role in roles for part in parts}
-            env["GIT_INDEX_FILE"] = str(index)
+            roles = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
+            env = {**{f"GIT_{role}": "truearm" for role in roles}, "GIT_INDEX_FILE": str(index)}
             _git(self.top, "add", "--all", env=env)
             tree = _git(self.top, "write-tree", env=env)
             return _git(self.top, "commit-tree", tree, "-m", WORKING_TREE, env=env)
@@ -211,8 +195,8 @@ def _make(revision: Revision, build: str | None, seed: int | None = None) -> Non
     top, commit = Path(revision.top), revision.commit
     assert commit is not None
     _remove(top)
-    # by force, because a folder that was deleted by hand may still be on the list
     where = Path(revision.repository)
+    # by force, because a folder that was deleted by hand may still be on the list
     _git(where, "worktree", "add", "--force", "--quiet", "--detach", str(top), commit)
     _unlist(top, where)
     if (top / ".gitmodules").exists():
@@ -294,9 +278,9 @@ def _remove(top: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prune(cache: Path) -> None:
+def _prune() -> None:
     """Remove worktrees that were not used for a month, half-made ones included."""
-    for top in cache.glob("*/*-*[0-9a-f]"):
+    for top in cache_folder().glob("*/*-*[0-9a-f]"):
         used = _marker(top) if _marker(top).exists() else top
         with suppress(OSError, Timeout):
             if top.is_dir() and time.time() - used.stat().st_mtime > MAX_AGE_S:
