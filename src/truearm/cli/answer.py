@@ -101,11 +101,8 @@ class Answer(NamedTuple):
 
     text: Callable[[Screen], str]
     code: int
-    forms: Mapping[str, Callable[[], str]]
-    """Those of `FORMS` that the verb offers."""
+    forms: Mapping[str, Callable[[], str]]  # those of `FORMS` that the verb offers
     headline: str = ""
-    notice: bool = False
-    """Whether an undecided gate is worth no warning."""
 
 
 def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
@@ -130,7 +127,7 @@ def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
         path = os.environ["GITHUB_STEP_SUMMARY"]
         done &= export(path, partial(write, path, f"{answer.forms['markdown']()}\n\n", append=True))
         if answer.code != GOOD and not silent:
-            level = "error" if answer.code == FAILED else "notice" if answer.notice else "warning"
+            level = "error" if answer.code == FAILED else "warning"
             message = printable(answer.headline, lines=True).replace("%", "%25").replace("\n", "%0A")
             click.echo(f"::{level} title={_TITLES[answer.code]}::{message}", err=True)
     return answer.code if done else ERROR

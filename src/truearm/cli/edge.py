@@ -139,7 +139,7 @@ def _show_error(error: click.ClickException | None) -> None:
         return
     text = io.StringIO()
     error.show(text)
-    message = printable(text.getvalue().rstrip("\n"), lines=True)
+    message = printable(text.getvalue().rstrip("\n"), lines=True)[:9000]  # a name may be as long as a file
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             width = shutil.get_terminal_size().columns

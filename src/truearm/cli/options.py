@@ -145,8 +145,7 @@ _TYPES.update({name: _Checked(name, check) for name, check in _CHECKS.items()})
 
 QUESTION = "goal quantile at-least at-most delta contamination tolerance"
 """What is asked of readings, and how sure the answer has to be."""
-FORM = Form._fields
-"""How a file is written."""
+FORM = Form._fields  # how a file is written
 _SHARED = f"""
 --goal max|min  Whether larger or smaller readings are better; max by default. Not with a share.
 --quantile QUANTILE  What is compared: 0.5 is the median, 0.95 the 95th percentile. [default: 0.5]

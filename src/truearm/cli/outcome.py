@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,7 @@ from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen
 from truearm.cli.asked import DEFAULT_LIMIT_S, RaceOptions
 from truearm.cli.live import near_words
 from truearm.cli.saved import Race
-from truearm.commands.command import needs_shell
 from truearm.commands.measure import machine, runs_of, shell_cost
-from truearm.errors import InvalidArgument
 from truearm.report import tables, words
 from truearm.report.export import document, hyperfine_results, json_text, suite_csv, suite_document
 from truearm.report.numbers import number, unit_for
@@ -31,14 +28,10 @@ _REPORT = RaceOptions(time_unit=None, quiet=True, verbose=False, strict=False, f
 class Ending:
     """How a race ended."""
 
-    late: bool = False
-    """Whether its time limit ended it."""
-    stopped: str | None = None
-    """The command whose run was stopped because the time was up."""
-    budget: int | None = None
-    """Rounds in which a gate was unlikely to be decided, so that it ended early."""
-    decision: LedgerGate | None = None
-    """The gate of a ledger that this race decided."""
+    late: bool = False  # whether its time limit ended it
+    stopped: str | None = None  # the command whose run was stopped because the time was up
+    budget: int | None = None  # rounds in which a gate was unlikely to be decided, so that it ended early
+    decision: LedgerGate | None = None  # the gate of a ledger that this race decided
 
 
 def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None = None) -> Answer:
@@ -87,10 +80,10 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         notes=notes,
         document=make_document,
     )
-    code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
     if end.decision is not None:
-        code = _VERDICT_CODES[end.decision.verdict]
-    return answer._replace(code=code, notice=end.budget is not None and not result.alarms)
+        return answer._replace(code=_VERDICT_CODES[end.decision.verdict])
+    code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
+    return answer._replace(code=code)
 
 
 def _notes(
@@ -109,9 +102,6 @@ def _notes(
         )
         late = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
         found += words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
-    if asked.verbose and len(race.setting.arms) > 1 and race.study.seed is not None:
-        inside = " inside each round" if race.study.problem.rounds else ""
-        found.append(f"Order of runs{inside} shuffled with seed {race.study.seed}.")
     if race.store is not None:
         limits = "; this limit no longer applies unless you set it again"
         limits = "; -M allows more builds" if race.setting.random_builds else limits
@@ -132,10 +122,7 @@ def _notes_on_result(
         yield words.runs_left(left * setting.runs_per_reading)
     if (shell := setting.commands[0].shell) is not None:
         quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
-        needless = False
-        with suppress(InvalidArgument):  # a line that only a shell can split
-            needless = quick and not any(needs_shell(command.text) for command in setting.commands)
-        yield words.shell_note(shell, cost, needless=needless)
+        yield words.shell_note(shell, cost, is_quick=quick)
     if len(result.arms) == 1 and result.problem.target == "quantile":  # runs far from the median
         (arm,), tapes = result.arms, result.readings or {}
         tape = [math.nan if x is None else x for x in tapes[arm.name]]

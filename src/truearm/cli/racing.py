@@ -59,10 +59,10 @@ def start(asked: RaceOptions, stack: ExitStack) -> Race:
     suite = suite_of(asked, setting, problem)
     ledger, gate = None, None
     if asked.ledger is not None:
-        from truearm.cli.records import open_gate, open_ledger  # other races start without it
-        from truearm.ledger import at_level
+        from truearm.cli.records import open_gate, read_account  # other races start without it
+        from truearm.ledger import Ledger, at_level
 
-        ledger = stack.enter_context(open_ledger(asked))
+        ledger = stack.enter_context(Ledger(asked.ledger, **read_account(asked).settings))
         gate = open_gate(ledger, asked, setting, revisions)
         problem = at_level(problem, gate.level)
     seed = asked.seed

@@ -90,11 +90,6 @@ def read_account(asked: RaceOptions) -> Account:
     return replace(known, **fixed)
 
 
-def open_ledger(asked: RaceOptions) -> Ledger:
-    """Open the ledger of a race."""
-    return Ledger(asked.ledger, **read_account(asked).settings)
-
-
 def open_gate(ledger: Ledger, asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> LedgerGate:
     """Open the next gate of a ledger: from here on its level is spent."""
     commits = {revision.folder: revision.commit for revision in revisions}

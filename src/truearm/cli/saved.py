@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 AnyResult = TypeVar("AnyResult", Result, SuiteResult)
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
-STREAMS = ("null", "pipe", "inherit")
-"""What input and output may be besides files."""
+STREAMS = ("null", "pipe", "inherit")  # what input and output may be besides files
 _SIGNATURE = "mark"
 
 
@@ -46,16 +45,12 @@ class Setting:
     metric: str = "wall"
     conditions: Conditions = field(default_factory=Conditions)
     warmup: int = 0
-    warmup_every_run: bool = False
-    """Whether every run follows an unmeasured run of the same command."""
-    best_of: int = 1
-    """Runs of each command in a round, the best of which is its reading."""
+    warmup_every_run: bool = False  # whether every run follows an unmeasured run of the same command
+    best_of: int = 1  # runs of each command in a round, the best of which is its reading
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
-    guard: str | None = None
-    """The arm that others must not be worse than, if it was named when the race began."""
-    builds: Builds | None = None
-    """How the commands are built, if they are revisions that are."""
+    guard: str | None = None  # the arm that others must not be worse than, if it was named when the race began
+    builds: Builds | None = None  # how the commands are built, if they are revisions that are
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", share_shell(self.commands))
@@ -103,11 +98,9 @@ class Race:
     study: Study
     setting: Setting = field(default_factory=partial(Setting, commands=(), metric="stdout"))
     store: Store | None = None
-    suite: Suite | None = None
-    """The question about all metrics, if a run measures several."""
+    suite: Suite | None = None  # the question about all metrics, if a run measures several
     ledger: "Ledger | None" = None
-    gate: "LedgerGate | None" = None
-    """The gate of the ledger that this race decides."""
+    gate: "LedgerGate | None" = None  # the gate of the ledger that this race decides
 
     @property
     def first(self) -> int:

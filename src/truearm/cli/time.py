@@ -15,7 +15,7 @@ from truearm.claims.result import Result
 from truearm.cli.answer import answer_with, show
 from truearm.cli.options import TIMES, declare
 from truearm.commands.measure import machine
-from truearm.commands.python import BLOCK_S, BLOCKS, FreshTimer
+from truearm.commands.python import FreshTimer
 from truearm.commands.terminal import interruptible
 from truearm.errors import ArmFailed
 from truearm.problem import refuse
@@ -104,12 +104,6 @@ def _make_timers(
 def _notes(result: Result, *, verbose: bool) -> Iterator[str]:
     if len(result.arms) == 1 and math.isinf(result.arms[0].high):
         yield f"-r {RUNS_ALONE} would bound the true median."
-    if not verbose:
-        return
-    known = result.conditions or {}
-    for name, loops in known["loops"].items():
+    known = (result.conditions or {}) if verbose else {}
+    for name, loops in known.get("loops", {}).items():
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
-    yield (
-        f"A reading is the lower quartile of {BLOCKS} blocks (fewer if slow) of {1000 * BLOCK_S:g} ms or "
-        "more, in a separate process, after one that does not count. Garbage is not collected inside a block."
-    )

@@ -131,13 +131,9 @@ def _readings(path: str, roles: Mapping[str, Any], result: Any) -> Tapes | Datas
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
             return tapes
+    how = Reduction()  # of the readings of one unit to one
+    if not (isinstance(result, Mapping) and "suite" in result):  # `verify` says what a suite needs instead
+        asked = certificate_of(result).problem
+        how = Reduction.of(at_least=asked.at_least, at_most=asked.at_most)
     form = Form.of(**{name: roles[name] for name in FORM})
-    return load(path, Columns(*(roles[name] for name in Columns._fields)), _reduction(result), form)
-
-
-def _reduction(result: Any) -> Reduction:  # noqa: ANN401
-    """Return how the readings of one unit became one, by what the result was asked for."""
-    if isinstance(result, Mapping) and "suite" in result:
-        return Reduction()  # `verify` says what it needs instead of a table
-    asked = certificate_of(result).problem
-    return Reduction.of(at_least=asked.at_least, at_most=asked.at_most)
+    return load(path, Columns(*(roles[name] for name in Columns._fields)), how, form)

@@ -67,20 +67,17 @@ class Command:
     """A command line and how it is started."""
 
     text: str
-    name: str = ""
-    """The arm; the text by default."""
+    name: str = ""  # the arm; the text by default
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Values bound into the text, kept for exports."""
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Variables set on top of the caller's environment."""
-    cwd: str | None = None
-    """Directory to start in; None is the caller's."""
+    cwd: str | None = None  # directory to start in; None is the caller's
     shell: str | None = "auto"
     """``"auto"`` decides by `needs_shell`, ``"none"`` uses no shell, ``"default"`` is ``/bin/sh``, others are the
     shell and its options. Afterwards it is the shell, or None."""
-    input: str | None = None
+    input: str | None = None  # None: the same for all commands
     output: str | None = None
-    """Standard input and output, if they are not those of all commands."""
 
     def __post_init__(self) -> None:
         parts = (self.text, self.shell or "", self.cwd or "", *self.env, *self.env.values())

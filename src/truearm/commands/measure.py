@@ -32,16 +32,12 @@ from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.events import Log
 from truearm.problem import check_positive, require
 
-Run = tuple[float, Mapping[str, Any]]
-"""A reading, and what the log notes about it."""
+Run = tuple[float, Mapping[str, Any]]  # a reading, and what the log notes about it
 
 METRICS = ("wall", "cpu", "memory", "stdout")
-SUITE = "json"
-"""Many metrics at once: one JSON object of numbers on standard output; the reading is the wall time."""
-ITERATION = "TRUEARM_ITERATION"
-"""The variable that holds the number of a run of its command, from 0 on."""
-NOTE = "metrics"
-"""The key of a run's metrics in the notes of its reading."""
+SUITE = "json"  # many metrics at once: one JSON object of numbers on standard output; the reading is the wall time
+ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
+NOTE = "metrics"  # the key of a run's metrics in the notes of its reading
 PADDING = "TRUEARM_PAD"
 """The variable whose random length moves the stack of every run, so that no command keeps a lucky place."""
 _MAX_PADDING = 4096  # bytes: a page
@@ -63,16 +59,12 @@ _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # PO
 class Conditions:
     """How commands are measured, the same for all arms."""
 
-    timeout: float | None = None
-    """Seconds after which a run and all its processes are killed; None waits."""
+    timeout: float | None = None  # seconds after which a run and all its processes are killed; None waits
     ignore_failure: bool = False
     """Count a failed command as a missing reading (NaN) instead of raising `CommandFailed`."""
-    accepted: tuple[int, ...] = ()
-    """Exit codes besides 0 that are not failures."""
-    input: str = "null"
-    """Standard input: ``"null"`` or the path of a file."""
-    output: str = "null"
-    """Standard output: ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file."""
+    accepted: tuple[int, ...] = ()  # exit codes besides 0 that are not failures
+    input: str = "null"  # standard input: `"null"` or the path of a file
+    output: str = "null"  # standard output: `"null"`, `"pipe"`, `"inherit"` or the path of a file
 
     def __post_init__(self) -> None:
         if self.timeout is not None:

@@ -26,8 +26,7 @@ try:
 except ImportError:  # Windows, where no command is measured
     resource = None  # type: ignore[assignment]
 
-TAIL_BYTES = 8192
-"""Kept of an output stream: a screenful for a person, a last line for the stdout metric."""
+TAIL_BYTES = 8192  # kept of an output stream: a screenful for a person, a last line for the stdout metric
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _MARK = "TRUEARM_RUN"  # the variable whose value no other run has
 _MAX_POLL_S = 86_400.0  # a poll counts milliseconds in 32 bits

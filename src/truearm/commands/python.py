@@ -28,15 +28,11 @@ from truearm.commands.measure import draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
 
 Code = str | Callable[[], object]
-TimedLoops = Callable[[int], float]
-"""Returns the seconds that some loops take."""
+TimedLoops = Callable[[int], float]  # returns the seconds that some loops take
 
-BLOCK_S = 0.0003
-"""Least length of a block of loops: 10^4 ticks of the clock, and a tenth of a slice of the CPU."""
-BLOCKS = 80
-"""Blocks of a reading: together they take as long as starting Python does."""
-MAX_READING_S = 0.05
-"""After this time no further block is started."""
+BLOCK_S = 0.0003  # least length of a block of loops: 10^4 ticks of the clock, and a tenth of a slice of the CPU
+BLOCKS = 80  # blocks of a reading: together they take as long as starting Python does
+MAX_READING_S = 0.05  # after this time no further block is started
 # What the code prints goes nowhere: the reply has another descriptor.
 _WORKER = """
 import json, os, sys
@@ -60,17 +56,13 @@ os.write(reply, json.dumps(found).encode())
 class FreshTimer:
     """Time code in fresh processes."""
 
-    text: str
-    """A statement, or a call of an importable function."""
-    setup: str = "pass"
-    """Statements to run before each block, outside of the clock."""
-    loops: int = 0
-    """Loops of a block; 0 before `calibrate`."""
+    text: str  # a statement, or a call of an importable function
+    setup: str = "pass"  # statements to run before each block, outside of the clock
+    loops: int = 0  # loops of a block; 0 before `calibrate`
     python: str = sys.executable
     path: tuple[str, ...] | None = None
     """`sys.path` of the process; None for the interpreter's own, and the folder it is started in."""
-    timeout: float | None = None
-    """Seconds that one process may take."""
+    timeout: float | None = None  # seconds that one process may take
 
     def __post_init__(self) -> None:
         for name, code in (("setup", self.setup), ("statement", self.text)):

@@ -31,8 +31,7 @@ from truearm.commands.measure import run_hook
 from truearm.errors import InvalidArgument, printable
 
 WORKING_TREE = "working tree"
-SEED = "TRUEARM_SEED"
-"""The variable that holds the seed of a build."""
+SEED = "TRUEARM_SEED"  # the variable that holds the seed of a build
 MAX_SEED = 2**31 - 1  # from 1 on: linkers take 0 and -1 for something else
 EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored: two of few layouts may be equal by chance
 MAX_AGE_S = 30 * 86_400
@@ -43,10 +42,8 @@ class Revision:
     """A revision and its place: `top` is the root of its files, `folder` corresponds to where truearm started."""
 
     name: str
-    commit: str | None
-    """None for the working tree itself."""
-    repository: str
-    """Where git keeps the history."""
+    commit: str | None  # None for the working tree itself
+    repository: str  # where git keeps the history
     top: str
     folder: str
 
@@ -59,8 +56,7 @@ class Builds:
     revisions: Mapping[str, Revision]
     rounds: int | None = None
     """The largest number of rounds, each with a new build of every revision; None builds once for all rounds."""
-    runs: int = 1
-    """Runs of a build in its round."""
+    runs: int = 1  # runs of a build in its round
 
     @contextmanager
     def hold(self) -> Iterator[None]:

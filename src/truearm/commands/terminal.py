@@ -19,11 +19,9 @@ if TYPE_CHECKING:  # `truearm --help` starts without them
 REQUESTS = tuple(  # Windows has no SIGHUP and no SIGQUIT
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
 )
-ECHO_COLUMNS = 3
-"""Left free behind a drawing: a terminal writes ^C there, and on a full line that begins another."""
+ECHO_COLUMNS = 3  # left free behind a drawing: a terminal writes ^C there, and on a full line that begins another
 _REDRAW_S = 0.1
-MIN_FORECAST_PULLS = 100
-"""Pulls of each arm before a forecast: fewer say little."""
+MIN_FORECAST_PULLS = 100  # pulls of each arm before a forecast: fewer say little
 Draw = Callable[[float, str], None]
 
 
@@ -131,13 +129,8 @@ def _terminal_bar() -> Iterator[Draw]:
 
     console = Console(stderr=True)
     console.width -= ECHO_COLUMNS
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
+    texts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     # no refresh thread: it would draw while a pull is being measured
-    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+    with Progress(*texts, TimeElapsedColumn(), console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda share, words: bar.update(task, completed=share, description=escape(words), refresh=True)

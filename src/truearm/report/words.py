@@ -1279,11 +1279,11 @@ def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
     )
 
 
-def shell_note(shell: str, cost: float | None, *, needless: bool) -> str:
-    """Return that commands ran through a shell and what it takes of each reading; `needless` if none needs it."""
+def shell_note(shell: str, cost: float | None, *, is_quick: bool) -> str:
+    """Return that commands ran through a shell and what it takes of each reading; advise quick ones against it."""
     took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
-    advice = " A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
-    return f"Commands ran through {name_of(shell)}{took}.{advice * needless}"
+    advice = " A command took less than 5 ms: if none needs a shell, -N (--shell none) measures without one."
+    return f"Commands ran through {name_of(shell)}{took}.{advice * is_quick}"
 
 
 def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> Iterator[str]:
