@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from truearm.claims.suite import Suite
 from truearm.cli.answer import FORMS
 from truearm.cli.saved import HOOKS, STREAMS, Setting
 from truearm.commands.command import MAX_COMMANDS, Command, bind, combinations, fill, scan, split_list
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds, Revision
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import least_rounds, win_level_of
 from truearm.policies import START
@@ -150,9 +148,8 @@ def _check_files(asked: RaceOptions) -> None:
     files |= {"--save": asked.save, "--resume": asked.resume, "--json": "-" if asked.json else None}
     by_path: dict[Path, str] = {}
     for option, path in files.items():
-        if path is not None and (first := by_path.setdefault(Path(path).absolute(), option)) != option:
-            where = "standard output" if path == "-" else repr(path)
-            raise InvalidArgument(f"{first} and {option} write to the same file, {where}; name two files")
+        first = option if path is None else by_path.setdefault(Path(path).absolute(), option)
+        refuse(first != option, f"{first} and {option} write to the same file, {path!r}; name two files")
 
 
 def define(asked: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
@@ -165,9 +162,9 @@ def define(asked: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Sett
         "--fail-if-worse-than": asked.fail_if_worse_than,
     }
     comparing = {**names, "--metrics json": asked.metrics, "--best-of": asked.best_of > 1}
-    for option in (option for option, value in comparing.items() if value and len(setting.commands) == 1):
+    for option, value in comparing.items():
         msg = f"{option} compares commands, and there is one; give another, or values for a parameter (-L)"
-        raise InvalidArgument(msg)
+        refuse(value and len(setting.commands) == 1, msg)
     for name in names.values():
         check_name(name, setting)
     rival = gate
@@ -211,15 +208,6 @@ def _check_builds(asked: RaceOptions, problem: Problem) -> None:
     what = f"{plural(len(problem.arms), 'revision')} at an error probability of {problem.error:g}"
     msg = f"--builds {asked.builds} cannot decide: {what} take {least} rounds at least, each with new builds; "
     refuse(asked.builds < least, f"{msg}use --builds {least} or more")
-
-
-def suite_of(asked: RaceOptions, setting: Setting, problem: Problem) -> Suite | None:
-    """Return the question about all metrics together, if there are many."""
-    if asked.metrics is None:
-        return None
-    gate = asked.fail_if_worse_than
-    reference = gate or asked.control or setting.arms[0]
-    return Suite(problem=problem, reference=reference, higher=asked.higher, fdr=asked.fdr, gate=gate is not None)
 
 
 def check_name(name: str | None, setting: Setting) -> str | None:

@@ -17,10 +17,10 @@ import click
 from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
 from truearm.claims.gates import is_out_of_reach
-from truearm.claims.suite import Progress
+from truearm.claims.suite import Progress, Suite
 from truearm.cli import saved
 from truearm.cli.answer import Answer
-from truearm.cli.asked import RaceOptions, check_name, define, suite_of
+from truearm.cli.asked import RaceOptions, check_name, define
 from truearm.cli.edge import Failure, load
 from truearm.cli.live import Board
 from truearm.cli.outcome import Ending, race_answer
@@ -56,7 +56,11 @@ def start(asked: RaceOptions, stack: ExitStack) -> Race:
     setting, problem = define(asked, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
-    suite = suite_of(asked, setting, problem)
+    suite = None
+    if asked.metrics is not None:
+        base, chosen = asked.fail_if_worse_than, {"higher": asked.higher, "fdr": asked.fdr}
+        reference = base or asked.control or setting.arms[0]
+        suite = Suite(problem=problem, reference=reference, gate=base is not None, **chosen)
     ledger, gate = None, None
     if asked.ledger is not None:
         from truearm.cli.records import open_gate, read_account  # other races start without it

@@ -179,11 +179,10 @@ def _agree(path: str, definition: Mapping[str, Any], setting: Setting) -> None:
     trust = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
     refuse(not is_asked, trust)
     click.echo(words, err=True)
-    try:
-        agreed = click.confirm("Run all of it?", err=True)
-    except click.Abort:
-        agreed = False
-    refuse(not agreed, f"nothing was run; `truearm report {name}` shows what is known without running anything")
+    refuse(
+        not click.confirm("Run all of it?", err=True),
+        f"nothing was run; `truearm report {name}` shows what is known without running anything",
+    )
 
 
 def _text(definition: Mapping[str, Any]) -> str:

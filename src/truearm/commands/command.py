@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from truearm.errors import InvalidArgument
+from truearm.problem import refuse
 
 SHELL = "/bin/sh"
 MAX_COMMANDS = 1000  # in one race: more are a slip of the keyboard, or would take days
@@ -51,8 +52,7 @@ def _split(line: str) -> tuple[str, ...]:
     except ValueError as error:
         msg = f"command {line!r} cannot be split into words ({error}); close the quote, or pass a shell"
         raise InvalidArgument(msg) from None
-    if not words:
-        raise InvalidArgument(f"command must name a program, but got {line!r}")
+    refuse(not words, f"command must name a program, but got {line!r}")
     return words
 
 
@@ -81,8 +81,8 @@ class Command:
 
     def __post_init__(self) -> None:
         parts = (self.text, self.shell or "", self.cwd or "", *self.env, *self.env.values())
-        if not self.text.strip() or "\0" in "".join(parts):
-            raise InvalidArgument(f"command, shell, folder and --env must be without NUL, but got {self.text!r}")
+        msg = f"command, shell, folder and --env must be without NUL, but got {self.text!r}"
+        refuse(not self.text.strip() or "\0" in "".join(parts), msg)
         object.__setattr__(self, "name", self.name or self.text)
         object.__setattr__(self, "shell", _choose_shell(self.text, self.shell))
         _split(self.text if self.shell is None else self.shell)
@@ -114,13 +114,11 @@ def split_list(text: str) -> tuple[str, ...]:
 def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     """Return the numbers from low to high in steps of 1 or `step`, as decimal text without rounding."""
     first, last, width = (_decimal(text) for text in (low, high, step or "1"))
-    if step is None and any(end != end.to_integral_value() for end in (first, last)):
-        raise InvalidArgument(f"scan from {low} to {high} needs a step, because its ends are not whole numbers")
-    if first > last or width <= 0 or (last - first) / width >= MAX_COMMANDS:
-        raise InvalidArgument(
-            f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, "
-            f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
-        )
+    is_open = step is None and any(end != end.to_integral_value() for end in (first, last))
+    refuse(is_open, f"scan from {low} to {high} needs a step, because its ends are not whole numbers")
+    got = f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
+    msg = f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, {got}"
+    refuse(first > last or width <= 0 or (last - first) / width >= MAX_COMMANDS, msg)
     values = (format(first + i * width, "f") for i in range(int((last - first) / width) + 1))
     return tuple(text.rstrip("0").rstrip(".") if "." in text else text for text in values)
 
@@ -129,8 +127,8 @@ def _decimal(text: str) -> Decimal:
     number = Decimal("nan")
     with suppress(InvalidOperation):
         number = Decimal(text)
-    if not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
-        raise InvalidArgument(f"a scan takes decimal numbers up to 1e300, but got {text!r:.60}")
+    is_huge = not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT)
+    refuse(is_huge, f"a scan takes decimal numbers up to 1e300, but got {text!r:.60}")
     return number
 
 
@@ -185,10 +183,8 @@ def _fill_quoted(template: str, parameters: Mapping[str, str], typed: Collection
             return parameters[match[1]]
         # inside these, quoting works differently, and a value could become syntax
         if syntax := re.search(r"\$[({'\"]|`|<<|(?:^|\s)#", template):
-            raise InvalidArgument(
-                f"value {value} of parameter {match[1]!r} cannot be quoted safely in {template!r}, which uses "
-                f"{syntax[0].strip()!r}; put the value into the environment and use a variable"
-            )
+            what = f"value {value} of parameter {match[1]!r} cannot be quoted safely in {template!r}"
+            raise InvalidArgument(f"{what}, which uses {syntax[0].strip()!r}; use a variable of the environment")
         return quote + value + quote  # close the open quote, add the quoted value, open the quote again
 
     def fill_part(part: re.Match[str]) -> str:

@@ -104,10 +104,8 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     rules = conditions or Conditions()
     rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)
     require(metric in (*METRICS, SUITE), "metric", metric, f"be one of {', '.join((*METRICS, SUITE))}")
-    if metric in ("stdout", SUITE):
-        require(
-            rules.output in ("null", "pipe"), "output", rules.output, "be null or pipe to read numbers from it"
-        )
+    is_read = metric not in ("stdout", SUITE) or rules.output in ("null", "pipe")
+    require(is_read, "output", rules.output, "be null or pipe to read numbers from it")
     with ExitStack() as stack:
         streams = _open_streams(stack, metric, rules)
         run = _start(command, streams, timeout=rules.timeout, metric=metric)
@@ -142,10 +140,8 @@ def _start(
             through_launcher=metric == "memory",
         )
     except OSError as error:
-        raise InvalidArgument(
-            f"command {printable(command.text)!r} cannot be started: {error.strerror}; "
-            f"check the program and the directory {command.cwd or '.'!r}"
-        ) from error
+        what = f"command {printable(command.text)!r} cannot be started: {error.strerror}"
+        raise InvalidArgument(f"{what}; check the program and the directory {command.cwd or '.'!r}") from error
 
 
 def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
@@ -178,10 +174,8 @@ def _read_value(command: Command, metric: str, run: process.Run, rules: Conditio
     if failed:
         what, printed = f"command {printable(command.text)!r}", run.stderr.text
         raise _failure(what, command, run.exit_code, None if rules.output == "inherit" else printed)
-    msg = (
-        f"command {printable(command.text)!r} must print one number on its last line, but printed "
-        f"{printable(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
-    )
+    printed = f"{printable(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
+    msg = f"command {printable(command.text)!r} must print one number on its last line, but printed {printed}"
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
 
 
@@ -226,14 +220,10 @@ def _failure(
     what: str, command: Command, code: int, stderr: str | None, *, stage: str = "command"
 ) -> CommandFailed:
     how = f"signal {-code} ({signal.strsignal(-code) or 'unknown'})" if code < 0 else f"exit code {code}"
-    remedy = "fix it"
-    if stage == "command" and code in _NOT_RUN:
-        how += f": the shell {_NOT_RUN[code]}"
-    elif stage == "command":
-        remedy = "fix it, or let failures count as missing"
+    how += f": the shell {_NOT_RUN[code]}" if stage == "command" and code in _NOT_RUN else ""
     printed = "(see above)" if stderr is None else printable(stderr.strip(), lines=True)
     return CommandFailed(
-        f"{what} ended with {how}; {remedy}\n{printed or '(it printed nothing to standard error)'}",
+        f"{what} ended with {how}; fix it\n{printed or '(it printed nothing to standard error)'}",
         command=command.text,
         exit_code=code,
         stderr_tail=stderr or "",

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.errors import InvalidArgument
+from truearm.problem import refuse
 
 try:
     import resource  # here, because os.wait4 would load it while the clock runs
@@ -173,9 +173,8 @@ def _own_peak(usage: "resource.struct_rusage") -> int | None:
 
 def check_posix() -> None:
     """Raise where commands cannot be run in process groups."""
-    if resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"):
-        msg = "commands are run and measured on Linux and macOS only; on Windows, run truearm inside WSL"
-        raise InvalidArgument(msg)
+    msg = "commands are run and measured on Linux and macOS only; on Windows, run truearm inside WSL"
+    refuse(resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"), msg)
 
 
 def _wait(

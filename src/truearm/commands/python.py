@@ -26,6 +26,7 @@ from typing import Any
 
 from truearm.commands.measure import draw_padding
 from truearm.errors import CommandFailed, InvalidArgument, printable
+from truearm.problem import refuse
 
 Code = str | Callable[[], object]
 TimedLoops = Callable[[int], float]  # returns the seconds that some loops take
@@ -105,9 +106,8 @@ class FreshTimer:
         if not reply and not exit_code:
             what = f"name another interpreter, unless statement {_shorten(self.text)} ends its own process"
             raise InvalidArgument(f"{self.python!r} does not answer as Python does; {what}", "python", self.python)
-        found: dict[str, Any] = {"error": f"the process ended with exit code {exit_code}"}
-        if reply:
-            found = json.loads(reply)
+        failed = {"error": f"the process ended with exit code {exit_code}"}
+        found: dict[str, Any] = json.loads(reply) if reply else failed
         if "number" in found:
             return float(found["number"])
         in_setup = 3 <= found.get("line", 0) <= 3 + self.setup.count("\n")  # where timeit puts it
@@ -166,12 +166,12 @@ class LocalTimer:
 
 def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, FreshTimer | LocalTimer]":
     """Return a calibrated timer per code: all in fresh processes, or all in this one if one of them must be."""
-    if setup is not None and any(callable(code) for code in codes.values()):
-        raise InvalidArgument("setup goes with statements; a function brings its own", "setup", setup)
+    is_function = any(callable(code) for code in codes.values())
+    msg = "setup goes with statements; a function brings its own"
+    refuse(setup is not None and is_function, msg, "setup", setup)
     for name, code in codes.items():
-        if not (isinstance(code, str) or callable(code)):
-            msg = f"{name!r} must be a statement or a function without arguments, but got {type(code).__name__}"
-            raise InvalidArgument(msg, "codes", name)
+        msg = f"{name!r} must be a statement or a function without arguments, but got {type(code).__name__}"
+        refuse(not (isinstance(code, str) or callable(code)), msg, "codes", name)
     imports = {name: _import_statement(code) for name, code in codes.items()}
     if all(imports.values()):
         return {
@@ -182,9 +182,9 @@ def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping
             ).calibrate()
             for name, code in codes.items()
         }
-    if statement := next((name for name, code in codes.items() if isinstance(code, str)), None):
-        msg = f"{statement!r} is a statement, but another code is a function made here; use the one or the other"
-        raise InvalidArgument(msg, "codes", statement)
+    statement = next((name for name, code in codes.items() if isinstance(code, str)), None)
+    msg = f"{statement!r} is a statement, but another code is a function made here; use the one or the other"
+    refuse(statement is not None, msg, "codes", statement)
     return {name: LocalTimer(code) for name, code in codes.items() if not isinstance(code, str)}
 
 

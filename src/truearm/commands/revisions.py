@@ -29,6 +29,7 @@ from platformdirs import user_cache_path
 from truearm.commands.command import bind
 from truearm.commands.measure import run_hook
 from truearm.errors import InvalidArgument, printable
+from truearm.problem import refuse
 
 WORKING_TREE = "working tree"
 SEED = "TRUEARM_SEED"  # the variable that holds the seed of a build
@@ -62,9 +63,9 @@ class Builds:
     def hold(self) -> Iterator[None]:
         """Remove the folders of the builds when the body ends."""
         tops, cache = [Path(one.top) for one in self.revisions.values()], cache_folder()
-        if outside := [top for top in tops if not top.resolve().is_relative_to(cache.resolve())]:
-            msg = f"builds of this race are in {str(outside[0])!r}, not in the cache {str(cache)!r}; race again"
-            raise InvalidArgument(msg)  # a log may name any folder, and these are removed
+        for top in tops:  # a log may name any folder, and these are removed
+            msg = f"builds of this race are in {str(top)!r}, not in the cache {str(cache)!r}; race again"
+            refuse(not top.resolve().is_relative_to(cache.resolve()), msg)
         try:
             yield
         finally:
@@ -85,11 +86,11 @@ class Builder:
         seed = 1 + secrets.randbelow(MAX_SEED)
         _make(revision, self._builds.command, seed)
         digests.append(_digest(Path(revision.top)))
-        if len(digests) == EQUAL_BUILDS and len(set(digests)) == 1:
-            raise InvalidArgument(
-                f"--build {self._builds.command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} "
-                f"seeds: the build ignores {{seed}}; let it, or ${SEED}, change the layout (docs/revisions.md)"
-            )
+        what = (
+            f"--build {self._builds.command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} seeds"
+        )
+        msg = f"{what}: it ignores {{seed}}; let that, or ${SEED}, change the layout (docs/revisions.md)"
+        refuse(len(digests) == EQUAL_BUILDS and len(set(digests)) == 1, msg)
         return {"seed": seed, "build": digests[-1]}
 
 
@@ -115,15 +116,13 @@ def check_unchanged(folders: Iterable[str]) -> None:
     for top in filter(None, found):
         commit = _marker(top).read_text(errors="replace").partition("\n")[0]
         with _lock(top):
-            if not _is_ready(top, commit):
-                msg = f"files of {commit[:12]} in {str(top)!r} changed since the race; start a new race"
-                raise InvalidArgument(msg)
+            msg = f"files of {commit[:12]} in {str(top)!r} changed since the race; start a new race"
+            refuse(not _is_ready(top, commit), msg)
 
 
 class _Repository:
     def __init__(self) -> None:
-        if shutil.which("git") is None:
-            raise InvalidArgument("--rev needs git, which is not on the PATH; install it")
+        refuse(shutil.which("git") is None, "--rev needs git, which is not on the PATH; install it")
         try:
             self.top = Path(_git(Path(), "rev-parse", "--show-toplevel"))
         except InvalidArgument as error:
@@ -197,10 +196,9 @@ def _make(revision: Revision, build: str | None, seed: int | None = None) -> Non
     _unlist(top, where)
     if (top / ".gitmodules").exists():
         _git(top, "submodule", "update", "--init", "--recursive", "--quiet")
-    if not Path(revision.folder).is_dir():
-        inside = f"{Path(revision.folder).relative_to(top)}/"
-        msg = f"revision {revision.name!r} has no folder {inside!r}; start truearm from a folder that all have"
-        raise InvalidArgument(msg)
+    inside = f"{Path(revision.folder).relative_to(top)}/"
+    msg = f"revision {revision.name!r} has no folder {inside!r}; start truearm from a folder that all have"
+    refuse(not Path(revision.folder).is_dir(), msg)
     if build is not None:
         _build(revision, build, seed)
     _marker(top).write_text(f"{commit}\n{_changes(top, commit)}\n")
@@ -301,8 +299,7 @@ def _git(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> str
         capture_output=True,
         check=False,
     )
-    if done.returncode != 0:
-        printed = printable(done.stderr.decode(errors="backslashreplace").strip(), lines=True)
-        msg = f"git {words[0]} failed in {str(folder)!r}: {printed or f'exit code {done.returncode}'}"
-        raise InvalidArgument(msg)
+    printed = printable(done.stderr.decode(errors="backslashreplace").strip(), lines=True)
+    msg = f"git {words[0]} failed in {str(folder)!r}: {printed or f'exit code {done.returncode}'}"
+    refuse(done.returncode != 0, msg)
     return os.fsdecode(done.stdout).strip()
