@@ -167,10 +167,7 @@ def _judge(
 def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]) -> tuple[int, ...]:
     """Return the variants that are claimed one after the other, the most evidence first (extensions D1).
 
-    Parameters
-    ----------
-    log_bar
-        How much evidence the next claim needs, by the number of variants that are not yet claimed.
+    `log_bar` is how much evidence the next claim needs, by the number of variants that are not yet claimed.
     """
     claimed: list[int] = []
     for variant in sorted(log_evidence, key=lambda i: -log_evidence[i]):
@@ -181,13 +178,7 @@ def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]
 
 
 def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[int, ...]:
-    """Return the variants with the most evidence that are claimed together (extensions D2).
-
-    Parameters
-    ----------
-    log_bar
-        How much evidence one claim alone needs; r of them need the r-th part of it each.
-    """
+    """Return the variants claimed together; r claims need the r-th part of the bar each (extensions D2)."""
     order = sorted(log_evidence, key=lambda i: -log_evidence[i])
     enough = [r for r, i in enumerate(order, 1) if log_evidence[i] >= log_bar - np.log(r)]
     return tuple(order[: max(enough, default=0)])
@@ -274,13 +265,7 @@ class Order(NamedTuple):
 
 
 def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
-    """Return what is certain of the order of all arms.
-
-    Parameters
-    ----------
-    ranking
-        All arms as they look, the best first.
-    """
+    """Return what is certain of the order of all arms; `ranking` has them as they look, the best first."""
     k, bar = len(judge.samples), judge.log_strict
     better, searches, skipped, may_claim = np.zeros((k, k), dtype=bool), 0, 0, judge.screen(bar)
     for place in range(k - 2, -1, -1) if not judge.is_hopeless else ():

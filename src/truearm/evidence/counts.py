@@ -36,19 +36,14 @@ HERE = Made("truearm")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """One arm of a table of counts, in place of its readings; an empty bucket is from inf to -inf.
-
-    Parameters
-    ----------
-    notes
-        Where to note the buckets that should be counted more finely; None if nothing can be.
-    """
+    """One arm of a table of counts, in place of its readings; an empty bucket is from inf to -inf."""
 
     counts: Ints
     lows: Floats
     highs: Floats
     missing: int = 0
     notes: set[int] | None = None
+    """Where to note the buckets that should be counted more finely; None if nothing can be."""
 
     def at(self, edges: Floats) -> "Counted":
         """Return the counts at edges that no bucket reaches across."""
@@ -130,33 +125,20 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """A table of counts: arms by buckets.
-
-    Parameters
-    ----------
-    edges
-        Where buckets begin, rising; the first is minus infinity.
-    columns
-        The counts by arm.
-    """
+    """A table of counts: arms by buckets."""
 
     edges: Floats
+    """Where buckets begin, rising; the first is minus infinity."""
     columns: Mapping[str, Counted]
     made: Made = HERE
 
     @classmethod
     def from_lumps(
-        cls,
-        edges: ArrayLike,
-        lumps: Mapping[str, tuple[Floats, Floats, Ints, int]],
-        made: Made = HERE,
+        cls, edges: ArrayLike, lumps: Mapping[str, tuple[Floats, Floats, Ints, int]], made: Made = HERE
     ) -> "Counts":
         """Return the table of counts at fixed edges.
 
-        Parameters
-        ----------
-        lumps
-            Per arm the lowest, the highest and the number of readings of some buckets, and how many are missing.
+        Lumps are per arm the lowest, the highest and the number of readings of some buckets, and the missing ones.
         """
         table: Floats = np.union1d(np.asarray(edges, dtype=np.float64) + 0.0, _ENDS)
         columns = {}

@@ -65,19 +65,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Everything a judgment about an order of arms depends on.
-
-    Parameters
-    ----------
-    trust
-        The contamination that the evidence allows for.
-    log_threshold
-        How much log-evidence rejects an arm.
-    leader
-        The arm the others are compared with.
-    entries
-        For the pooled rule, the arms that were followed, in that order, one at a time.
-    """
+    """Everything a judgment about an order of arms depends on."""
 
     problem: Problem
     target: Target
@@ -87,6 +75,7 @@ class Judge:
     log_threshold: float
     leader: int = 0
     entries: tuple[Entry, ...] = ()
+    """For the pooled rule, the arms that were followed, in that order, one at a time."""
     design: Design = "sequential"
 
     @staticmethod
@@ -105,33 +94,13 @@ class Judge:
         """
         if samples is None:
             samples = [start_sample(problem, arm) for arm in problem.arms]
-        rule = rule_for(problem, design=design, ordered=ordered)
-        return Judge(
-            problem,
-            target_of(problem),
-            tuple(samples),
-            rule,
-            Trust.of(problem.contamination),
-            log_threshold(problem, rule),
-            leader,
-            tuple(entries),
-            design,
-        )
+        rule, trust = rule_for(problem, design=design, ordered=ordered), Trust.of(problem.contamination)
+        target, bar = target_of(problem), log_threshold(problem, rule)
+        return Judge(problem, target, tuple(samples), rule, trust, bar, leader, tuple(entries), design)
 
-    def after(
-        self,
-        samples: tuple[Sample, ...] | None = None,
-        *,
-        leader: int | None = None,
-        entries: tuple[Entry, ...] | None = None,
-    ) -> "Judge":
+    def after(self, samples: tuple[Sample, ...] | None = None, **changes: Any) -> "Judge":  # noqa: ANN401 - fields
         """Return the judge after more readings, or with another leader or more arms that were followed."""
-        return replace(
-            self,
-            samples=self.samples if samples is None else samples,
-            leader=self.leader if leader is None else leader,
-            entries=self.entries if entries is None else entries,
-        )
+        return replace(self, samples=self.samples if samples is None else samples, **changes)
 
     @property
     def log_strict(self) -> float:
@@ -218,7 +187,7 @@ class Judge:
 
     def quality(self) -> tuple[tuple[float, float], ...]:
         """Return values and shares of the leader's readings that are certainly as good, in the user's units."""
-        return self.target.quality(self.samples[self.leader], self.problem.delta / len(self.samples), self.design)
+        return self.target.quality(self.samples[self.leader], self._share, self.design)
 
     def _stake(self, judged: int, *, closed: bool = False) -> Stake:
         return Stake(self.samples[self.leader], closed or self.leader > judged)
@@ -319,7 +288,6 @@ class Judge:
         if self.is_hopeless or not self.samples[baseline].n:
             return (), ()
         bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
-
         worse = (i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
         good = (i for i in others if self.better(i, baseline, closed=False, enough=bar).log_value >= bar)
         return tuple(worse), tuple(good)

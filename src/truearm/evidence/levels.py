@@ -69,12 +69,9 @@ def divergence(share: float, level: float) -> float:
 def threshold(k: int, delta: float, rule: Rule) -> float:
     """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
 
-    Parameters
-    ----------
-    rule
-        "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
-        arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
-        "fixed": pairs of arms whose numbers of readings were chosen in advance. "paired": wins side by side.
+    "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of arms, under
+    an adversary blind to the future, one that sees it, and arms that move together besides. "fixed": pairs of arms
+    whose numbers of readings were chosen in advance. "paired": wins side by side.
     """
     check_delta(delta)
     rivals = max(1, check_count("k", k) - 1)
@@ -115,15 +112,7 @@ def _clairvoyant_constant(delta: float) -> float:
 def rule_for(
     problem: Problem, adversary: Adversary | None = None, *, design: str = "sequential", ordered: bool = False
 ) -> Rule:
-    """Return by which rule arms are rejected: in pairs, or pooled where the order of pulls is known.
-
-    Parameters
-    ----------
-    adversary
-        Whose bad readings are allowed for; None for the declared one.
-    ordered
-        Whether it is known which arm was followed when, which the pooled rule needs (evidence T5).
-    """
+    """Return by which rule arms are rejected: in pairs, or pooled if the order of pulls is known (evidence T5)."""
     if problem.rounds:
         return "paired"  # extensions E1: one stream per pair, whatever the adversary sees
     if design == "fixed":

@@ -5,6 +5,7 @@ at which L holds at least p- of arm i and U at least p+ of arm j, at every pull 
 """
 
 import math
+import operator
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -80,11 +81,10 @@ class _Cuts(Product):
         return self._rivals(rows, cuts, beyond)
 
     def _rivals(self, rows: list[Ints], cuts: Floats, beyond: NDArray[np.bool_] | bool) -> Floats:
-        bets = [(self.bets.whole.sample, self.bets.whole.closed, 0)] if self.bets.whole else []
+        bets = [(*self.bets.whole, 0)] if self.bets.whole else []
         bets += [(leg.end, leg.closed, 0) for leg in self.bets.legs]
-        bets += [
-            (leg.start, leg.closed, leg.start.pending) for leg in self.bets.legs
-        ]  # pending ones hurt nowhere: T5
+        # pending ones hurt nowhere: T5
+        bets += [(leg.start, leg.closed, leg.start.pending) for leg in self.bets.legs]
         for sample, closed, pending in bets:
             below = np.where(beyond, sample.size + sample.unknown, sample.below(cuts, closed=closed))
             rows.append(below - pending)
@@ -196,12 +196,8 @@ def pair(
     """Return the evidence that one arm is better than another: E_ij of evidence section 2, the least of all cuts.
 
     For a fixed design it is -log of a p-value: the product w of the two arms' tail probabilities has p-value
-    w(1 - ln w), its supremum over cuts is a p-value (Fisher's product, evidence section 11).
-
-    Parameters
-    ----------
-    closed
-        Whether equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
+    w(1 - ln w), its supremum over cuts is a p-value (Fisher's product, evidence section 11). If
+    `closed`, equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
     """
     return least_evidence(worse, Portfolio(Stake(better, closed)), levels, query, prior=prior)
 
@@ -337,7 +333,7 @@ class Quantile(Target):
         return tuple((self.problem.sign * x, share) for x, share in reached if math.isfinite(x))
 
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
-        """Return where the breakdown point would end with endless readings like these: a plug-in estimate.
+        """Return the plug-in estimate.
 
         At a cut, contamination e can hide the order once 1-e <= min(F(L)/q, G(U)/(1-q)) (malicious:
         e >= max(q-F(L), 1-q-G(U))); F(L) rises and G(U) falls with the cut, so the best cut is where they cross.
@@ -354,11 +350,7 @@ class Quantile(Target):
                 return level - below, 1 - level - above
             return 1 - below / level, 1 - above / (1 - level)
 
-        def is_crossed(rank: int) -> bool:
-            falling, rising = room(rank)
-            return falling <= rising
-
-        crossing = bisect_left(range(size), True, key=is_crossed)
+        crossing = bisect_left(range(size), True, key=lambda rank: operator.le(*room(rank)))
         return max(0.0, min(max(room(rank)) for rank in (max(crossing - 1, 0), crossing)))
 
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:

@@ -37,13 +37,7 @@ class Ruler(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, weights: Floats, parts: int) -> "Ruler":
-        """Return a ruler that is fine where readings are dense: its zones end at quantiles.
-
-        Parameters
-        ----------
-        values, weights
-            Some finite readings, and what each counts.
-        """
+        """Return a ruler that is fine where readings are dense: zones end at quantiles of finite readings."""
         order = np.argsort(values)
         held = np.cumsum(weights[order])
         places = np.minimum(held.searchsorted(_ENDS * held[-1]), values.size - 1)

@@ -75,19 +75,10 @@ class Buckets(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """All readings of one arm.
+    """All readings of one arm: sorted, without NaN, and how many others there are.
 
-    Parameters
-    ----------
-    values
-        Sorted readings without NaN.
-    missing, pending, outside
-        How many readings were NaN, how many pulls have no answer yet, and how many readings are implausible.
-    plausible
-        The range in which true readings lie.
-    tape, arrived
-        Readings in order of pull or round, NaN where one is missing or pending, and which pulls have an answer;
-        None where the order does not matter.
+    The tape has them in order of pull or round, NaN where one is missing or pending, and `arrived` says which have
+    an answer; both are None where the order does not matter.
     """
 
     values: Floats = field(default_factory=lambda: _NONE)

@@ -21,30 +21,11 @@ _ROUNDING = 1e-9  # of sums of scores
 BETS = 0.99 * 2.0 ** (-np.arange(17) / 2)  # extensions B2: a bet for every size of the gap, equal weights
 
 
-def null_mean(gap: float, eps: float, *, independent: bool, listed: bool) -> float:
-    """Return m0, the most that bad scores can make of a mean difference of at most `gap` (extensions B1).
-
-    Parameters
-    ----------
-    independent
-        Whether a score is bad independently of its true value.
-    listed
-        Whether eps bounds the share of wrong scores of each arm on a fixed list, not a chance.
-    """
-    if independent and not listed:
-        return eps + (1 - eps) * gap  # extensions B1
-    return gap + 2 * eps  # extensions B1
-
-
 def log_score_evidence(differences: Floats, m0: float, items: int | None = None) -> Floats:
     """Return the log-evidence against a mean difference of at most m0 after each item (extensions B2).
 
-    Parameters
-    ----------
-    differences
-        Scaled differences in the order in which items were drawn; -1 where a score is missing.
-    items
-        The length of the list the items are drawn from without replacement; None: independent draws.
+    Scaled differences are in the order in which items were drawn, -1 where a score is missing; without a number of
+    items in the list they are independent draws.
     """
     n = differences.size
     before = np.concatenate(([0.0], np.cumsum(differences)))
@@ -77,10 +58,11 @@ class Scores(Target):
         return np.where(np.isfinite(apart), apart, -1.0)
 
     def _null_mean(self, trust: Trust, gap: float) -> float:
-        independent = trust.adversary is not Adversary.MALICIOUS
-        return null_mean(
-            gap / self._width, trust.eps, independent=independent, listed=self.problem.items is not None
-        )
+        """Return m0, the most that bad scores can make of a mean difference of at most `gap` (extensions B1)."""
+        eps, gap = trust.eps, gap / self._width
+        if trust.adversary is Adversary.MALICIOUS or self.problem.items is not None:
+            return gap + 2 * eps  # extensions B1
+        return eps + (1 - eps) * gap  # extensions B1
 
     def _log_evidence(self, apart: Floats, trust: Trust, gap: float) -> float:
         if not apart.size:
@@ -104,7 +86,6 @@ class Scores(Target):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
         return self.problem.items is None  # extensions B1: on a list all adversaries are alike
 
     def looks(self, sample: Sample) -> float:

@@ -81,18 +81,10 @@ class Weights(NamedTuple):
 
 
 def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: bool = False) -> Portfolio:
-    """Return the portfolio of evidence T5 against one arm.
+    """Return the portfolio of evidence T5 against one of k arms.
 
-    Parameters
-    ----------
-    k
-        Number of arms, the judged one included.
-    whole
-        The present leader; None if that is the judged arm, whose share is then not bet (conservative).
-    legs
-        The bets on rivals of the judged arm while they led, one after the other.
-    tolerant
-        Whether the study may end within a tolerance, by the bet on whole samples alone, which then gets more.
+    Without a `whole`, because the judged arm leads, its share is not bet (conservative). If the study may end
+    within a tolerance, by the bet on whole samples alone, that gets more.
     """
     if k <= 2:
         return Portfolio(whole)
@@ -105,14 +97,8 @@ class Product(ABC):
 
     Its parts are the rows of one array, as logarithms: what the judged arm's own readings say, what the bet on a
     whole sample says and, where there are legs, what these said at their ends and at their starts. The first rises
-    along the axis and the others fall; the last one divides.
-
-    Parameters
-    ----------
-    sizes
-        How many readings the judged arm has, the stake, all legs at their ends, all legs at their starts.
-    times
-        As if every reading had come this many times.
+    along the axis and the others fall; the last one divides. `sizes` are the numbers of readings in that order,
+    `times` is how often each reading counts.
     """
 
     def __init__(self, sizes: Sequence[float], weights: Weights, term: Term, times: float = 1.0) -> None:
@@ -183,15 +169,9 @@ def least(
 ) -> Evidence:
     """Return the least value of a product by branch and bound: exact on ranks, else below it by the accuracy.
 
-    Parameters
-    ----------
-    near
-        A place near the minimum, if one is known: saves time, never changes the value.
-    enough
-        For callers that only ask whether the evidence reaches this: the value returned is then on the right side
-        of it, found sooner, and need not be the minimum.
-    accuracy
-        How much may be lost, in nats, and relative from 1 nat on.
+    A place `near` the minimum saves time and never changes the value. For callers that only ask whether it is
+    `enough`, the value is on the right side of that and need not be the minimum. The accuracy is how much may be
+    lost, in nats, and relative from 1 nat on.
     """
     grid = product.grid if near is None else np.sort(np.append(product.grid, near))
     ranks = grid.dtype.kind == "i"
@@ -248,9 +228,8 @@ def first_multiple(holds: Callable[[float], bool], most: float) -> float:
             return math.inf
     if not doublings:
         return 1.0
-    return math.exp2(
-        last_true(lambda power: holds(2.0**power), doublings, doublings - 1, accuracy=math.log2(1.01))
-    )
+    powers = last_true(lambda power: holds(2.0**power), doublings, doublings - 1, accuracy=math.log2(1.01))
+    return math.exp2(powers)
 
 
 def rank_grid(size: int) -> NDArray[np.intp]:
@@ -261,9 +240,8 @@ def rank_grid(size: int) -> NDArray[np.intp]:
 
 def tail_term(count: Floats, n: NDArray[Any] | float, level: float | Floats) -> Floats:
     """Return one arm's -log p for a number of readings fixed in advance (evidence section 11)."""
-    tail = special.bdtr(
-        np.asarray(count, dtype=np.float64), np.asarray(n).astype(np.int64), np.clip(level, 0.0, 1.0)
-    )
+    sizes = np.asarray(n).astype(np.int64)
+    tail = special.bdtr(np.asarray(count, dtype=np.float64), sizes, np.clip(level, 0.0, 1.0))
     logs: Floats = -np.log(np.maximum(tail, 1e-300))  # a least p: conservative
     return logs
 
@@ -279,16 +257,9 @@ def fisher_sum(log_evidence: float) -> float:
     return -float(special.lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
-def least_in(
-    design: Design,
-    product: Product,
-    *,
-    near: float | None = None,
-    enough: float | None = None,
-    accuracy: float = 0.0,
-) -> Evidence:
+def least_in(design: Design, product: Product, *, enough: float | None = None, **how: Any) -> Evidence:  # noqa: ANN401
     """Return the least value of a product of e-values, or of -log p-values where the design is fixed."""
     if design == "sequential":
-        return least(product, near=near, enough=enough, accuracy=accuracy)
-    found = least(product, near=near, enough=None if enough is None else fisher_sum(enough), accuracy=accuracy)
+        return least(product, enough=enough, **how)
+    found = least(product, enough=None if enough is None else fisher_sum(enough), **how)
     return found._replace(log_value=fisher(found.log_value))

@@ -37,20 +37,14 @@ _NONE = np.empty(0)
 
 
 class Purse(NamedTuple):
-    """The capital of all bettors after some ranks.
-
-    Parameters
-    ----------
-    sums, weights
-        For each memory the weighted sum of all ranks less 1/2, and the sum of the weights.
-    parts, log_divided
-        How the capital is divided, in units of what it was when it was last divided again, and the log of that.
-    """
+    """The capital of all bettors after some ranks."""
 
     bets: int = 0
     sums: tuple[float, ...] = (0.0,) * len(MEMORIES)
+    """For each memory the weighted sum of all ranks less 1/2."""
     weights: tuple[float, ...] = (0.0,) * len(MEMORIES)
     parts: tuple[float, ...] = _SHARES
+    """How the capital is divided, in units of what it was when it was last divided again."""
     log_divided: float = 0.0
     log_highest: float = 0.0
 
@@ -75,26 +69,18 @@ class Purse(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Serial:
-    """One arm's readings so far as a bet against drift and dependence.
-
-    Parameters
-    ----------
-    stream
-        Which sequence of tie-breakers to use; arms that are combined need different ones.
-    n, size
-        How many readings it has seen, and how many of them have a value.
-    earlier
-        Readings of this epoch, or scores of its blocks, sorted.
-    rest
-        Scores of readings in an unfinished block.
-    """
+    """One arm's readings so far as a bet against drift and dependence."""
 
     stream: int = 0
+    """Which sequence of tie-breakers to use; arms that are combined need different ones."""
     n: int = 0
     size: int = 0
+    """How many of the n readings have a value."""
     earlier: tuple[float, ...] = field(default=(), repr=False)
+    """Readings of this epoch, or scores of its blocks, sorted."""
     cuts: tuple[float, ...] = field(default=(), repr=False)
     rest: NDArray[Any] = field(default_factory=lambda: _NONE, repr=False)
+    """Scores of readings in an unfinished block."""
     purse: Purse = field(default_factory=Purse, repr=False)
 
     @property
@@ -147,10 +133,7 @@ def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
 def combine(arms: Iterable[Serial | float], *, dependent: bool = False) -> float:
     """Return -log of a p-value that all arms give independent draws, from their states or log evidences.
 
-    Parameters
-    ----------
-    dependent
-        The tapes of the arms may depend on each other: then only the arm that drifts most counts.
+    If the tapes of the arms may depend on each other, only the arm that drifts most counts.
     """
     logs = [max(0.0, arm.log_evidence if isinstance(arm, Serial) else arm) for arm in arms]
     if not logs:

@@ -124,13 +124,7 @@ def _rows(judged: Sample, bets: Portfolio) -> tuple[Count, ...]:
 
 @lru_cache(maxsize=4096)
 def highest_level(hits: int, n: int, error: float, design: Design) -> float:
-    """Return the largest chance of a success that so few successes among n do not refute (extensions 1.4).
-
-    Parameters
-    ----------
-    error
-        The probability that the true chance is larger: at any time, or for a number fixed in advance.
-    """
+    """Return the largest chance of a success that so few successes among n do not refute (extensions 1.4)."""
     if hits >= n:
         return 1.0
     if design == "fixed":

@@ -63,12 +63,8 @@ class Score(NamedTuple):
 def score(one: Sample, other: Sample, lift: Callable[[Floats], Floats] | None = None) -> Score:
     """Return how one arm did against another.
 
-    A reading that timed out loses to one that did not; two that timed out are for the null (extensions E6).
-
-    Parameters
-    ----------
-    lift
-        What is done to the readings of the other one first, such as making them worse by a tolerance.
+    A reading that timed out loses to one that did not; two that timed out are for the null (extensions E6). `lift`
+    changes the readings of the other one first, as by a tolerance.
     """
     mine, theirs = align(one, other)
     rival = theirs if lift is None else lift(theirs)
@@ -87,21 +83,17 @@ def least_rounds(p0: float, log_bar: float) -> int:
     return next(n for n in itertools.count(1) if log_evidence(Score(n, n), p0) >= log_bar) if p0 > 0 else 0
 
 
-def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0, prior: Prior = PRIOR) -> bool:
+def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0) -> bool:
     """Return True if the first arm could not be shown to win, however many rounds like these there were."""
     won = found.wins + pending  # pending pulls may turn out as wins
-    return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, prior) >= log_bar)  # extensions E6
+    return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, PRIOR) >= log_bar)  # extensions E6
 
 
 def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, certain: bool = False) -> Floats:
     """Return by how much one arm was at least ahead of another in each round, lowest first.
 
-    As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity.
-
-    Parameters
-    ----------
-    certain
-        Whether an arm that timed out is behind by nothing more than that: no reading tells by how much.
+    As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity. If
+    `certain`, an arm that timed out is behind by nothing more than that: no reading tells by how much.
     """
     mine, rival = align(one, other)
     if certain:
@@ -199,9 +191,8 @@ class Wins(Target):
         """
         leads = leads_by_round(one, other, relative=relative, sign=self.problem.sign, certain=True)
         level, rounds = win_level(*trust), min(one.n, other.n)
-        rank = (
-            lower_rank(rounds, level, error) if design == "fixed" else sequential_rank(rounds, level, error, PRIOR)
-        )
+        fixed = design == "fixed"
+        rank = lower_rank(rounds, level, error) if fixed else sequential_rank(rounds, level, error, PRIOR)
         return -math.inf if rank < 1 else math.inf if rank > leads.size else float(leads[int(rank) - 1])
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
