@@ -212,7 +212,7 @@ def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | C
     check_arms(tapes)
     for name, tape in tapes.items():
         msg = f"arm {name!r} has no readings; remove it, or check that its column holds numbers"
-        refuse(not tape.size, msg)
+        refuse(not len(tape), msg)
     return tapes
 
 

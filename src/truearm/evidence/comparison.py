@@ -17,15 +17,7 @@ from truearm.errors import OutOfReach
 from truearm.evidence.judge import Breakdown, Judge
 from truearm.evidence.levels import p_value_of, rule_for
 from truearm.evidence.sample import as_readings, shift_sample, start_sample
-from truearm.problem import (
-    Adversary,
-    Contamination,
-    Design,
-    Problem,
-    Tolerance,
-    check_between,
-    check_design,
-)
+from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance, check_between, check_design
 
 Method = Literal["holm", "fdr"]
 """What error is bounded: that of any false claim (step-down), or the mean share of false ones among the claims."""
@@ -186,14 +178,11 @@ def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[
 
 def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
     """Raise if the false discovery rate is asked for where the mean of the evidence is not bounded."""
-    if method != "fdr":
-        return
-    if design == "fixed":
-        msg = "a false discovery rate needs evidence that may be averaged; use design='sequential', or remove fdr"
-        raise OutOfReach(msg)
-    if (rule := rule_for(problem)) != "causal":  # extensions D2: the mean of the product is then not at most 1
-        why = "dependent arms" if rule == "dependent" else "adversaries that see readings not yet taken"
-        msg = f"the false discovery rate is not bounded for {why}; remove fdr, which bounds any false claim"
+    if method == "fdr" and (rule := rule_for(problem, design=design)) != "causal":
+        # extensions D2: the mean of the product is then not at most 1
+        why = {"fixed": "design='fixed'", "dependent": "dependent arms", "paired": "rounds"}
+        where = why.get(rule, "adversaries that see readings not yet taken")
+        msg = f"the false discovery rate is not bounded for {where}; remove fdr, which bounds any false claim"
         raise OutOfReach(msg)
 
 

@@ -58,13 +58,8 @@ class Counted:
         np.maximum.at(highs, places, self.highs[full])
         return Counted(counts, lows, highs, self.missing)
 
-    @property
-    def size(self) -> int:
-        """How many readings there are, missing ones among them."""
-        return int(self.counts.sum()) + self.missing
-
     def __len__(self) -> int:
-        return self.size
+        return int(self.counts.sum()) + self.missing
 
     def marks(self) -> Iterable[bytes]:
         """Return what a fingerprint of these readings is made from."""
@@ -153,7 +148,7 @@ class Counts:
     @property
     def n(self) -> dict[str, int]:
         """How many readings each arm has, missing ones among them."""
-        return {arm: column.size for arm, column in self.columns.items()}
+        return {arm: len(column) for arm, column in self.columns.items()}
 
     def arms(self, notes: set[int] | None = None) -> dict[str, Counted]:
         """Return the arms, which note what should be counted more finely if there is where to note it."""

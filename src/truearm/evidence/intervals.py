@@ -231,10 +231,8 @@ def quality_curve(
     >>> round(curve(100), 10)
     0.6969005093
     """
-    check_delta(delta)
-    check_count("arms", arms)
-    sample = Sample.of(x)
-    return quality_of(sample, delta / arms, contamination=contamination, design=design)
+    error = check_delta(delta) / check_count("arms", arms)
+    return quality_of(Sample.of(x), error, contamination=contamination, design=design)
 
 
 def quality_of(
@@ -382,9 +380,13 @@ def least_eps(x: ArrayLike, y: ArrayLike, *, delta: float = 0.001, adversary: st
     (0.0, 0.121)
     """
     one, two = (np.sort(_numbers(values, name)) for values, name in ((x, "x"), (y, "y")))
-    share = 1.0 if check_adversary(adversary) is not Adversary.MALICIOUS else 0.5
-    radius = sum(math.sqrt(math.log(4 / check_delta(delta)) / (2 * part.size)) for part in (one, two))
-    return share * max(0.0, distance(one, two) - radius)
+    return _eps_apart(one, two, 4 / check_delta(delta), check_adversary(adversary))
+
+
+def _eps_apart(one: Floats, two: Floats, odds: float, adversary: Adversary) -> float:
+    """Return the least eps that explains the distance of two sorted sets of readings (extensions E4)."""
+    radius = sum(math.sqrt(math.log(odds) / (2 * part.size)) for part in (one, two))
+    return (0.5 if adversary is Adversary.MALICIOUS else 1.0) * max(0.0, distance(one, two) - radius)
 
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
@@ -413,7 +415,4 @@ def eps_of_change(tape: Floats, delta: float, adversary: Adversary) -> float:
     if j < 1:
         return 0.0
     half = 1 << j
-    one, two = np.sort(known[:half]), np.sort(known[half : 2 * half])
-    radius = 2 * math.sqrt(math.log(4 * j * (j + 1) / delta) / (2 * half))
-    share = 0.5 if adversary is Adversary.MALICIOUS else 1.0
-    return share * max(0.0, distance(one, two) - radius)
+    return _eps_apart(np.sort(known[:half]), np.sort(known[half : 2 * half]), 4 * j * (j + 1) / delta, adversary)

@@ -259,17 +259,12 @@ def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
     tolerance = result.suite.problem.tolerance
     much = tolerance.amount if tolerance.relative else 0.0
     tolerated = {"min": (1.0, 1 + much), "max": (1 / (1 + much), 1.0)}
-    rows = [
-        (
-            words.metric_name(result, one),
-            Span(one.low, one.observed, one.high),
-            tables.apart_cell(one),
-            one.standing,
-        )
-        for one in shown[:_MAX_ROWS]
-    ]
+    rows = []
+    for one in shown[:_MAX_ROWS]:
+        said = tables.apart_cell(one), one.standing, tolerated[one.goal]
+        rows.append((words.metric_name(result, one), Span(one.low, one.observed, one.high), *said))
     return {
-        **_ratio_chart([(*row, tolerated[one.goal]) for row, one in zip(rows, shown, strict=False)]),
+        **_ratio_chart(rows),
         "tolerated": amount(tolerance) if much else "",
         "left": len(result.compared) - len(rows),
         "most": _MAX_ROWS,
@@ -297,11 +292,7 @@ def ledger_page(account: Account, name: str) -> str:
         for gate in gates
     ]
     ticks = [t._replace(label=f"10^{t.label}") for t in svg.ticks(window) if "." not in t.label]
-    sections = _render(
-        "ledger.html",
-        picture={"rows": rows, "ticks": ticks},
-        rows=tables.ledger_rows(account),
-    )
+    sections = _render("ledger.html", picture={"rows": rows, "ticks": ticks}, rows=tables.ledger_rows(account))
     summary = "\n".join(words.ledger(account)[1:])  # the first line is the title
     found = Parts(f"{name}: {words.ledger_headline(account)}", summary, sections, {})
     return _assemble(found, ledger_document(account))

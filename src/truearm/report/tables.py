@@ -152,17 +152,12 @@ def control_rows(result: Result) -> Rows:
         return []
     control = name_of(result.control.arm)
     said = {"better": "better than", "not better": "not better than", "open": "open against"}
-    titles = ("arm", "standing", "evidence", *("up to: " * (i == 0) + a.value for i, a in enumerate(Adversary)))
-    rows = (
-        (
-            name_of(variant.arm),
-            f"{said[variant.standing]} {control}",
-            evidence(variant.log_evidence),
-            *map(point_cell, variant.breakdown),
-        )
-        for variant in result.control.variants
-    )
-    return [titles, *rows]
+    rows: Rows = [("arm", "standing", "evidence", *("up to: " * (i == 0) + a for i, a in enumerate(Adversary)))]
+    for variant in result.control.variants:
+        place = f"{said[variant.standing]} {control}"
+        points = map(point_cell, variant.breakdown)
+        rows.append((name_of(variant.arm), place, evidence(variant.log_evidence), *points))
+    return rows
 
 
 def tier_rows(found: Result) -> Rows:
@@ -186,37 +181,22 @@ def tier_rows(found: Result) -> Rows:
 def contest_rows(found: Result) -> Rows:
     """Return every comparison of two arms, the most certain first; nothing if that was not asked."""
     contests = [one for one in getattr(found, "contests", ()) if one.breakdown is not None]
-    heading = ("better", "worse", "evidence", "p-value", *(a.value for a in Adversary), "holds")
-    rows = [
-        (
-            name_of(c.better),
-            name_of(c.worse),
-            evidence(c.log_evidence),
-            f"{c.p_value:.3g}",
-            *map(point_cell, c.breakdown or ()),
-            "yes" if c.excluded else "no",
-        )
-        for c in sorted(contests, key=lambda c: -c.log_evidence)
-    ]
-    return [heading, *rows] if rows else []
+    rows: Rows = [("better", "worse", "evidence", "p-value", *(a.value for a in Adversary), "holds")]
+    for c in sorted(contests, key=lambda c: -c.log_evidence):
+        sure = evidence(c.log_evidence), f"{c.p_value:.3g}", *map(point_cell, c.breakdown)
+        rows.append((name_of(c.better), name_of(c.worse), *sure, "yes" if c.excluded else "no"))
+    return rows if contests else []
 
 
 def ledger_rows(account: Account) -> Rows:
     """Return every gate of a ledger."""
-    heading = ("candidate", "gate", "base", "needs", "evidence", "readings", "verdict")
-    rows = (
-        (
-            name_of(gate.name),
-            count(gate.number),
-            name_of(gate.base),
-            evidence(gate.log_bar),
-            "" if gate.verdict == "open" else evidence(gate.log_evidence),
-            count(gate.details["pulls"]) if "pulls" in gate.details else "",
-            gate.verdict,
-        )
-        for gate in account.gates
-    )
-    return [heading, *rows]
+    rows: Rows = [("candidate", "gate", "base", "needs", "evidence", "readings", "verdict")]
+    for gate in account.gates:
+        reached = "" if gate.verdict == "open" else evidence(gate.log_evidence)
+        pulls = count(gate.details["pulls"]) if "pulls" in gate.details else ""
+        name, base = name_of(gate.name), name_of(gate.base)
+        rows.append((name, count(gate.number), base, evidence(gate.log_bar), reached, pulls, gate.verdict))
+    return rows
 
 
 def point_cell(point: float | None) -> str:
@@ -226,8 +206,7 @@ def point_cell(point: float | None) -> str:
 
 def suite_rows(result: SuiteResult) -> Rows:
     """Return the heading and a row for each metric and arm, the most important first."""
-    single = len(result.suite.others) == 1
-    reference = name_of(result.suite.reference)
+    single, reference = len(result.suite.others) == 1, name_of(result.suite.reference)
     other = name_of(result.suite.others[0]) if single else "median"
     heading = ("metric", "" if single else "command", reference, other, "ratio per round", "standing", "up to")
 

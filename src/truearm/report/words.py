@@ -91,9 +91,10 @@ class Voice(NamedTuple):
 
 PLAIN = Voice()
 _RUN = Voice("run", "command")
+_TIME = _RUN._replace(best="fastest", better="faster", worse="slower")
 _METRICS = {
-    "wall": _RUN._replace(best="fastest", better="faster", worse="slower"),
-    "cpu": _RUN._replace(best="fastest", better="faster", worse="slower"),
+    "wall": _TIME,
+    "cpu": _TIME,
     "memory": _RUN._replace(best="smallest", better="smaller", worse="larger"),
 }
 
@@ -112,7 +113,7 @@ def default_voice(result: Result) -> Voice:
     """Return how to speak of a result: of Python functions that were timed, or of readings with their unit."""
     conditions, unit = result.conditions or {}, unit_for("wall", result.arms, target=result.problem.target)
     if conditions.get("process") in ("fresh", "shared"):
-        return _METRICS["wall"]._replace(arm="function", unit=unit)
+        return _TIME._replace(arm="function", unit=unit)
     return PLAIN._replace(unit=unit) if conditions.get("unit") == "s" else PLAIN
 
 
@@ -143,13 +144,8 @@ def lines(
     gate = gate or judge_gate(result)
     answer, support = summary.parts() if gate is None or not result.total else summary.gate(gate)
     notes = _notes(result, voice) if isinstance(result, Analysis) else ()
-    parts = [
-        answer,
-        support,
-        [summary.effort()] if result.total else [],
-        [note for note, matters in notes if verbose or matters],
-        summary.details() if verbose else [],
-    ]
+    effort, details = [summary.effort()] if result.total else [], summary.details() if verbose else []
+    parts = (answer, support, effort, [note for note, matters in notes if verbose or matters], details)
     found = [" ".join(filter(None, part)) for part in parts]
     return [*filter(None, found), *(summary.alarms(verbose=verbose) if alarms else ())]
 
@@ -220,8 +216,7 @@ def assuming(contamination: Contamination | None, reading: str = "reading") -> s
     return f"each {reading} has at most a {share} chance of being bad{sees * is_seen}"
 
 
-Paragraphs = tuple[list[str], list[str]]
-"""Sentences of the answer, and of what it rests on."""
+Paragraphs = tuple[list[str], list[str]]  # sentences of the answer, and of what it rests on
 
 
 class _Summary:
@@ -548,9 +543,8 @@ class _Summary:
             return f"{head}."
         far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
         far = far if result.tolerance else f"; no {self.voice.arm} is better"
-        return (
-            f"{head}{far} ({self.sure}{f', if no {self.voice.reading} is bad' * (problem.contamination is None)})."
-        )
+        clean = f", if no {self.voice.reading} is bad" * (problem.contamination is None)
+        return f"{head}{far} ({self.sure}{clean})."
 
     def _interval_apart(self) -> str:
         """Return by how much the leader and the other arms left differ at most, where a ratio bounds that."""
@@ -591,8 +585,9 @@ class _Summary:
         result, declared = self.result, self.problem.declared
         if self.is_list_over and self.is_final:
             return ["All items are scored."]
-        no_help = f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
-        said = [no_help] * self.is_final
+        said = [
+            f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
+        ] * self.is_final
         point = getattr(result.breakdown, declared.adversary.value)
         estimate = getattr(result.breakdown_estimate, declared.adversary.value)
         eps = math.floor(10000 * point) / 10000 if point else 0.0
@@ -601,8 +596,7 @@ class _Summary:
             option, leader = self.voice.option("contamination", text), name_of(result.leader)
             said.append(f"{option} decides this: {leader} {self._is_best()}.")
         if estimate and estimate < declared.eps and not self.is_list_over:
-            share = percent(estimate, digits=2)
-            only = f"only if fewer than {share} were bad (an estimate)"
+            only = f"only if fewer than {percent(estimate, digits=2)} were bad (an estimate)"
             said.append(f"Even unlimited {self.readings} would decide this {only}.")
         elif isinstance(result, Analysis) and not self.is_final and (not said or result.needed):
             said.append(more_readings(result, self.voice.reading))
@@ -615,9 +609,8 @@ class _Summary:
             return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."], []
         rounds, one = max(result.pulls[arm] for arm in result.ties), "item" if result.items else "round"
         every = f"each of {count(rounds)} {one}s" if rounds > 1 else f"the only {one}"
-        judged = (
-            f", with {name_of(handicap.arm)} counted as {amount(handicap.tolerance)} worse" if handicap else ""
-        )
+        worse = f"counted as {amount(handicap.tolerance)} worse" if handicap else ""
+        judged = f", with {name_of(handicap.arm)} {worse}" if handicap else ""
         left = [arm for arm in result.candidates if arm not in result.ties]
         rest = f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
         more = f"More {self.readings} would not show which {self._is_best()}"
@@ -761,15 +754,13 @@ def _tie_remedy(decides: str, voice: Voice) -> str:
     if not decides:
         return ", so record more digits if the instrument has them"
     name, _, limit = decides.partition("=")
-    return (
-        f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides ({voice.option(name, limit)})"
-    )
+    share = f"the share of readings {name.replace('_', ' ')} {limit}"
+    return f" by it, but {share} decides ({voice.option(name, limit)})"
 
 
 # What a result assumes
 
-Sentences = dict[str, object]
-"""Sentences, each with what is true if it applies."""
+Sentences = dict[str, object]  # each with what is true if it applies
 
 
 def assumptions(result: Result) -> tuple[str, ...]:
@@ -821,13 +812,11 @@ def _assume_scores(result: Result) -> Sentences:
     eps, items = result.problem.declared.eps, result.problem.items
     wrong = f": at most {percent(eps, ROUND_FLOOR)} of each arm's scores are wrong" if eps else ""
     drawn = "You say that the items were drawn" if result.certificate.is_analysis else "The items were drawn"
-    one_list = (
-        f"{drawn} in random order from a list of {count(items or 0)}; each score was fixed before the order was."
-    )
+    listed = f"{drawn} in random order from a list of {count(items or 0)}"
     draws = "Items are independent draws; which of two arms has the higher mean does not change between them."
     return {
         f"Scores are compared as given{wrong}.": True,
-        draws if items is None else one_list: True,
+        draws if items is None else f"{listed}; each score was fixed before the order was.": True,
         "A missing score counts at its worst.": True,
     }
 
@@ -871,10 +860,8 @@ def _assume_decision(result: Result) -> Sentences:
     error, judged, slope = percent(problem.error, ROUND_CEILING), "", ""
     if handicap is not None:
         late = f", and as a time-out where that is beyond {number(handicap.limit)}" if handicap.limit else ""
-        judged = (
-            f"{name_of(handicap.arm)} is judged as if it were worse by {amount(handicap.tolerance)} than it is"
-        )
-        judged += f"{late}."
+        worse = f"worse by {amount(handicap.tolerance)} than it is"
+        judged = f"{name_of(handicap.arm)} is judged as if it were {worse}{late}."
     if r is not None:
         slope = (
             f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each arm "
@@ -917,8 +904,7 @@ def _statements(result: Result) -> str:
 # Analyses
 
 
-Note = tuple[str, bool]
-"""A sentence, and whether it is shown without `verbose`."""
+Note = tuple[str, bool]  # a sentence, and whether it is shown without `verbose`
 
 
 def notes(result: Analysis) -> tuple[str, ...]:
@@ -936,8 +922,7 @@ def _is_binary(result: Result) -> bool:
 
 def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
     problem, missing, outside = result.problem, sum(result.missing.values()), sum(result.outside.values())
-    for text in tiers(result.tiers, problem.error):
-        yield text, True
+    yield from ((text, True) for text in tiers(result.tiers, problem))
     if problem.between is not None and outside:
         fate = "count as bad ones" if outside > 1 else "counts as a bad one"
         some = f"{plural(outside, 'reading')} outside {span(problem.between, voice.unit)}"
@@ -996,7 +981,7 @@ def more_readings(result: Analysis, reading: str = "reading") -> str:
     return f"About {number(float(f'{more:.2g}'))} more readings like these would decide this (an estimate)."
 
 
-def tiers(found: Tiers | None, error: float) -> list[str]:
+def tiers(found: Tiers | None, problem: Problem) -> list[str]:
     """Return the tiers and how much of the order of all arms is certified; nothing if that was not asked."""
     if found is None:
         return []
@@ -1009,8 +994,7 @@ def tiers(found: Tiers | None, error: float) -> list[str]:
         head = f"{listed}. Each arm of a tier is better than each arm of every later one"
     order = f"the order of {count(found.claimed)} of {count(found.pairs)} pairs of arms is certified"
     skipped = f"{count(found.skipped)} close pairs were not compared one by one and count as open."
-    sure = f"{percent(1 - error, ROUND_FLOOR, 4)} sure of all of it"
-    return [f"{head}; {order} ({sure}).", *([skipped] if found.skipped else [])]
+    return [f"{head}; {order} ({confidence(problem)} sure of all of it).", *([skipped] if found.skipped else [])]
 
 
 def audit(found: Audit) -> str:
@@ -1157,9 +1141,8 @@ def quality(result: Result, voice: Voice = PLAIN) -> str:
     if not shares or result.leader is None:
         return ""
     whose = f" of {name_of(result.leader)}'s true readings"
-    parts = [
-        f"{percent(x)}{whose * (i == 0)} are {voice.measure(known[x])} {better}" for i, x in enumerate(shares)
-    ]
+    values = [f"are {voice.measure(known[x])} {better}" for x in shares]
+    parts = [f"{percent(x)}{whose * (i == 0)} {values[i]}" for i, x in enumerate(shares)]
     return f"At least {', '.join(parts)}."
 
 
