@@ -69,7 +69,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def number(x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return a number with four significant digits, or as many as the quantum asks for; "-" if there is none."""
+    """Return a number with four significant digits, or as many as the quantum asks for; "-" for NaN."""
     if not math.isfinite(x):
         return "-" if math.isnan(x) else str(x)
     exact = Decimal(repr(float(x) + 0.0))  # no minus zero

@@ -343,7 +343,7 @@ class _Summary:
             how = f"and that the number of {self.readings} was fixed in advance"
         return [answer], [f"{self.sure}, assuming {assuming(problem.declared, self.voice.reading)}; {how}."]
 
-    def _observed_value(self, arm: Arm) -> str:
+    def _show_value(self, arm: Arm) -> str:
         return self.voice.unit.attach(value(arm.observed, self.problem, self.voice.unit))
 
     def _interval(self, arm: Arm) -> str:
@@ -356,7 +356,7 @@ class _Summary:
             (False, True): f"at most {unit.attach(high)}",
         }.get((math.isfinite(arm.low), math.isfinite(arm.high)))
         clean = f" if no {self.voice.reading} is bad" * (self.problem.contamination is None)
-        return self._observed_value(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
+        return self._show_value(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
 
     # What the best arm is called
 
@@ -538,7 +538,7 @@ class _Summary:
         is_alone = not any(result.pulls[other] for other in result.candidates if other != result.leader)
         if arm is None or is_alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
             return ""  # coarse counts do not show which arm looks best
-        head = f"{name_of(arm.name)} looks best ({self._observed_value(arm)})"
+        head = f"{name_of(arm.name)} looks best ({self._show_value(arm)})"
         if math.isinf(result.tolerance):
             return f"{head}."
         far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
