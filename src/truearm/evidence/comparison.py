@@ -180,7 +180,11 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
     """Raise if the false discovery rate is asked for where the mean of the evidence is not bounded."""
     if method == "fdr" and (rule := rule_for(problem, design=design)) != "causal":
         # extensions D2: the mean of the product is then not at most 1
-        why = {"fixed": "design='fixed'", "dependent": "dependent arms", "paired": "rounds"}
+        why = {
+            "fixed": "design='fixed', only for design='sequential'",
+            "dependent": "dependent arms",
+            "paired": "rounds",
+        }
         where = why.get(rule, "adversaries that see readings not yet taken")
         msg = f"the false discovery rate is not bounded for {where}; remove fdr, which bounds any false claim"
         raise OutOfReach(msg)
