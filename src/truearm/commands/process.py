@@ -253,13 +253,15 @@ def _has_group(pid: int) -> bool:
 def _kill(pid: int, mark: str) -> None:
     """Kill a run: its process group, its descendants and all that have its mark, whatever their sessions."""
     killed: set[int] = set()
-    while new := _find_tree(pid, mark) - killed:  # one may start another while it is being killed
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        for one in new:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
-        killed |= new
+    for pause in (0.0, 0.02):  # a process that starts a program has no environment for a moment
+        time.sleep(pause)
+        while new := _find_tree(pid, mark) - killed:  # one may start another while it is being killed
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            for one in new:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(one, signal.SIGKILL)
+            killed |= new
 
 
 def _find_tree(pid: int, mark: str) -> set[int]:
