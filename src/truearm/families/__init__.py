@@ -13,13 +13,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truearm.bounds.search import first_true
+from truearm.errors import InvalidArgument
 from truearm.families.shapes import Array, Shape, Side
 from truearm.problem import Interval, Regularity, check_positive, check_reach, require
 
@@ -44,7 +45,7 @@ __all__ = [
 Numbers = TypeVar("Numbers", float, Array)
 
 SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
-MAX_ATOMS = 2**18  # a discrete law from scipy.stats is tabulated
+MAX_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this it would not fit in a cache
 
 
 class Law(ABC):
@@ -74,6 +75,10 @@ class Law(ABC):
 
     @abstractmethod
     def _pdf(self, x: Array) -> Array: ...
+
+    @property
+    @abstractmethod
+    def _moments(self) -> tuple[float, float]: ...
 
     @abstractmethod
     def affine(self, a: float, b: float = 0.0) -> "Law":
@@ -122,26 +127,15 @@ class Law(ABC):
         low, high = self.m1
         return low + (high - low) / 2
 
-    @cached_property
+    @property
     def m2(self) -> float:
         """The median absolute deviation, around the median."""
-        m, quarter, three_quarters = self.median, self.ppf_left(0.25), self.ppf_right(0.75)
-        return _median_of(lambda r: self._mass(m - r, m + r), 2 * max(three_quarters - m, m - quarter))
+        return self._moments[0]
 
-    @cached_property
+    @property
     def m4(self) -> float:
         """The median of the distance of |Y - m1| from m2; at most m2 (erratum E11)."""
-        m, m2 = self.median, self.m2
-
-        def near(s: float) -> float:
-            if s >= m2:
-                return self._mass(m - m2 - s, m + m2 + s)
-            return self._mass(m - m2 - s, m - m2 + s) + self._mass(m + m2 - s, m + m2 + s)
-
-        return _median_of(near, 2 * m2)
-
-    def _mass(self, low: float, high: float) -> float:
-        return self.cdf(high) - self.cdf_left(low)
+        return self._moments[1]
 
     def minimal_kappa(self) -> float:
         """Return the least kappa with m2 <= kappa m4, at least 1 (erratum E11), inf when m4 = 0."""
@@ -216,6 +210,11 @@ class Located(Law):
     def sample(self, rng: np.random.Generator, n: int) -> Array:
         return self.loc + self.scale * np.asarray(self.shape.rvs(size=n, random_state=rng), dtype=float)
 
+    @property
+    def _moments(self) -> tuple[float, float]:
+        m2, m4 = _standard_moments(self.shape)
+        return abs(self.scale) * m2, abs(self.scale) * m4
+
     def least_slope(self, low: float, high: float) -> float:
         start, stop = sorted(self._standard([low, high]).tolist())
         pdf = self.shape.pdf
@@ -244,13 +243,29 @@ def _quantile_end(shape: Any, p: Array, side: Side) -> Array:  # noqa: ANN401 - 
         return np.where(np.isfinite(end) & (np.abs(end - inside) > rounding), end, inside)
 
 
+@lru_cache(maxsize=64)
+def _standard_moments(shape: Any) -> tuple[float, float]:  # noqa: ANN401
+    """Return m2 and m4 of a law without atoms, by bisection to the last bit."""
+    m = Located(shape).median
+
+    def mass(low: float, high: float) -> float:
+        ends = shape.cdf(np.asarray([low, high]))
+        return float(ends[1] - ends[0])
+
+    def near(s: float) -> float:
+        inner = max(m2 - s, 0.0)
+        return mass(m + inner, m + m2 + s) + mass(m - m2 - s, m - inner)
+
+    quarter, three_quarters = shape.ppf(np.asarray([0.25, 0.75]))
+    m2 = _median_of(lambda r: mass(m - r, m + r), 2 * float(max(three_quarters - m, m - quarter)))
+    return m2, _median_of(near, m2)
+
+
 def _median_of(rise: Callable[[float], float], high: float) -> float:
     """Return the midpoint of the set where a nondecreasing function passes 1/2."""
-    first = first_true(lambda r: rise(r) >= 0.5 - SAME_LEVEL, 0.0, high)
-    last = first_true(lambda r: rise(r) > 0.5 + SAME_LEVEL, first, high)
-    if last <= 1e-9 * high:  # an atom of half the mass at 0
-        return 0.0
-    return float(f"{first + (last - first) / 2:.15g}")  # the last bit is rounding of the places of atoms
+    first = first_true(lambda r: rise(r) >= 0.5, 0.0, high)
+    last = first_true(lambda r: rise(r) > 0.5, first, high)
+    return first + (last - first) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +309,26 @@ class Piecewise(Law):
 
     def sample(self, rng: np.random.Generator, n: int) -> Array:
         return self.ppf_left(1 - rng.random(n))  # levels in (0, 1]
+
+    def _fold(self, center: float) -> "Piecewise":
+        """Return the law of |Y - center|."""
+        left, right = self._levels[0::2], self._levels[1::2]
+        ends = np.stack([self.knots[:-1], self.knots[1:]]) - center
+        solid = (self._densities > 0) & (ends[1] > ends[0])  # knots may meet by rounding
+        ends, mass = ends[:, solid], (left[1:] - right[:-1])[solid]
+        inner = np.where(ends[0] * ends[1] < 0, 0.0, np.abs(ends).min(axis=0))
+        across = np.where(ends[0] * ends[1] < 0, -ends[0] / (ends[1] - ends[0]), 1.0)
+        near = np.concatenate([inner, np.zeros_like(inner)])
+        far = np.concatenate([np.where(across < 1, -ends[0], np.abs(ends).max(axis=0)), ends[1]])
+        weight = np.concatenate([across * mass, (1 - across) * mass])
+        bars = np.stack([near, far, weight], axis=1)[weight > 0]
+        atoms = np.stack([np.abs(self.knots - center), right - left], axis=1)[self.jumps > 0]
+        return _assemble(atoms, bars)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        distance = self._fold(self.median)
+        return distance.median, distance._fold(distance.median).median
 
     def least_slope(self, low: float, high: float) -> float:
         if low >= high:
@@ -478,10 +513,12 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     if listed is not None:
         values = np.asarray(listed, dtype=float) + (low - float(np.min(listed)))
         return discrete(values, np.asarray(frozen.pmf(values), dtype=float))
-    center = float(frozen.ppf(0.5))
-    values = np.arange(max(low, center - MAX_ATOMS), min(high, center + MAX_ATOMS) + 1)
-    weights = np.asarray(frozen.pmf(values), dtype=float)
-    must = f"have at most {MAX_ATOMS} atoms on each side of the median"
-    is_whole = values.size > high - low or weights.sum() >= 1 - SAME_LEVEL
-    require(is_whole, "frozen", frozen, must, "truncate it yourself with discrete(values, weights)")
-    return discrete(values, weights)
+    center, width = float(frozen.ppf(0.5)), 64
+    while width <= MAX_ATOMS:
+        values = np.arange(max(low, center - width), min(high, center + width) + 1)
+        weights = np.asarray(frozen.pmf(values), dtype=float)
+        if values.size > high - low or weights.sum() >= 1 - SAME_LEVEL:
+            return discrete(values, weights)
+        width *= 2
+    msg = f"of() takes discrete laws with at most {MAX_ATOMS} atoms on each side of the median; this one has more"
+    raise InvalidArgument(f"{msg}; truncate it yourself with discrete(values, weights)", "frozen", frozen)
