@@ -249,7 +249,7 @@ def _of_analyses() -> list[str]:
 def _kinds() -> dict[str, Any]:
     """Return the type of every key of a document."""
     hints, asked = get_type_hints(Analysis), get_type_hints(Problem)
-    alarm = TypedDict("Alarm", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
+    alarm = TypedDict("AlarmMessage", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
     lead = {**get_type_hints(Lead), "as": Literal["ratio", "difference"]}
     del lead["scale"]
     return {

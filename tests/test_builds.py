@@ -109,7 +109,7 @@ def test_a_build_that_ignores_its_seed_ends_the_race(project):
     done = race(project, *words, "--", "cat cost")
     assert done.returncode == 2
     assert re.search(
-        "made the same files of 'v[12]' with 4 seeds: the build ignores {seed};", " ".join(done.stderr.split())
+        "made the same files of 'v[12]' with 4 seeds: it ignores {seed};", " ".join(done.stderr.split())
     )
 
 

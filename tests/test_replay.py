@@ -49,7 +49,7 @@ def test_a_user_defined_policy_cannot_be_serialized():
     ("change", "words"),
     [
         (lambda data: data.pop("max_pulls"), "lacks max_pulls"),
-        (lambda data: data["options"].update(speed=3), "no option 'speed'"),
+        (lambda data: data["options"].update(speed=3), "must be those of policy 'toptwo'.*'speed'"),
         (lambda data: data["events"].append(["told", 0, "A", None, "fast"]), "invalid event"),
         (lambda data: data["events"].append(["told", 1, "A", None, 1.0]), "does not match"),
         (lambda data: data["events"].append(["told", 9, "A", None, 1.0]), "never handed out"),

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 
+import httpx
 import pytest
 
 from truearm.service.client import Client
@@ -62,9 +63,12 @@ def finished(workers):
 
 
 def log_of(url, name):
-    with Client(url, name) as client:
-        pages = list(client._pages())
-    return json.loads(pages[0]["definition"]), [event for page in pages for event in page["events"]]
+    """Return the definition of a study and all events of its log."""
+    events, since = [], 0
+    while since is not None:
+        page = httpx.get(f"{url}/studies/{name}/log", params={"since": since}).json()
+        events, since = events + page["events"], page["next"]
+    return json.loads(page["definition"]), events
 
 
 def check_nothing_lost_or_twice(url, name, workers):

@@ -304,7 +304,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"rounds": True, "quantile": 0.9}, 422, "quantile", 0.9, "remove quantile"),
     ("POST /studies", NEW | {"rounds": True, "passive": True}, 422, "passive", True, "remove one of the two"),
     ("POST /studies", NEW | {"at_least": 1, "policy": "lucb"}, 422, "policy", "lucb", "use policy 'toptwo'"),
-    ("POST /studies", NEW | {"tolerance": "2%", "policy": "lucb"}, 422, "tolerance", "2%", "give a number"),
+    ("POST /studies", NEW | {"tolerance": "2%", "policy": "lucb"}, 422, "tolerance", "2%", "use policy 'toptwo'"),
     ("POST /studies/wrong/ask", {"worker": "ann", "n": 1001}, 422, "n", 1001, "1000 at most"),
     ("POST /studies/wrong/ask", {"worker": "a\0"}, 422, "worker", "a\0", "remove them"),
     ("POST /studies/wrong/tell", {"readings": [{"ticket": 0}]}, 422, "readings[0].value", None, "is missing"),

@@ -230,7 +230,8 @@ def check_compares(problem: Problem, policy: str) -> None:
         (problem.tolerance.relative, "takes no relative tolerance", "tolerance", str(problem.tolerance)),
     ):
         if is_wrong:
-            raise OutOfReach(f"policy {policy!r} {what}, but got {value}; use policy 'toptwo'", name, value)
+            given = policy if name == "policy" else value
+            raise OutOfReach(f"policy {policy!r} {what}, but got {value}; use policy 'toptwo'", name, given)
 
 
 def by_name(name: str, /, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
