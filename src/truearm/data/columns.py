@@ -58,10 +58,9 @@ class Columns(NamedTuple):
     def check_in(self, columns: Sequence[str]) -> None:
         """Raise if columns do not go together or do not exist, and suggest the one that was meant."""
         for name, column in self._asdict().items():
-            is_name = column is None or isinstance(column, str)
             shown = " ".join(repr(column).split())
             msg = f"{name} must be the name of a column, a string, but got {shown:.80}"
-            refuse(not is_name, msg, name, column)
+            refuse(column is not None and not isinstance(column, str), msg, name, column)
         name, other = ("arm", "value") if self.value is None else ("value", "arm")
         msg = f"{name}={getattr(self, name)!r} needs {other}='...' too; name both columns of a long table, or none"
         refuse((self.arm is None) != (self.value is None), f"{msg} of a wide one", name)

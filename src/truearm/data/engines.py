@@ -161,17 +161,15 @@ def _reduce_groups(rows: Any, columns: Columns, reduction: Reduction, parts: Seq
     fetched = [fetch(_one_per_group(part, reduction).select(*wanted)) for part in parts]
     found = {name: np.concatenate([part[name] for part in fetched]) for name in wanted}
     values = found["value"].astype(np.float64)
-    if columns.round is None:  # an engine returns groups in any order
-        along = np.lexsort((values, found["ord"])) if ordered else np.argsort(values)
-        places = {arm: along[found["arm"][along] == arm] for arm in sorted(arms)}
-        tapes = {arm: values[place] for arm, place in places.items()}
-        return Dataset(tapes, columns.order is not None, known, notes=similar_names(tapes))
-    along = np.lexsort((found["grp"], found["arm"]))
-    names, codes = np.unique(found["arm"][along], return_inverse=True)
-    groups = np.unique(found["grp"][along], return_inverse=True)[1]
-    return assemble((names.tolist(), codes), values[along], columns, Reduction(), groups=groups)._replace(
-        units=known
-    )
+    places = {arm: place for place, arm in enumerate(known.rows)}
+    codes = np.fromiter(map(places.__getitem__, found["arm"]), dtype=np.intp, count=values.size)
+    groups = np.unique(found["grp"], return_inverse=True)[1] if columns.round is not None else None
+    # an engine returns groups in any order
+    keys = (values, found["ord"]) if ordered else (values if groups is None else groups,)
+    along = np.lexsort((*keys, codes))
+    groups = None if groups is None else groups[along]
+    data = assemble((list(places), codes[along]), values[along], columns, Reduction(), groups=groups)
+    return data._replace(units=known)
 
 
 def _one_per_group(rows: Any, reduction: Reduction) -> Any:  # noqa: ANN401 - lazy narwhals frames

@@ -383,13 +383,17 @@ def _read_json(file: Path, columns: Columns) -> Any:  # noqa: ANN401 - a dict of
     return data
 
 
+def _import(module: str, source: str, package: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module(module)
+    except ImportError:
+        msg = f"reading {source!r} needs {module.partition('.')[0]}: pip install {package}"
+        raise InvalidArgument(msg, "file") from None
+
+
 def _read_sheet(file: Path, form: Form) -> list[list[Any]]:
     """Return the rows of the first sheet of a workbook that are not empty."""
-    try:
-        import python_calamine as calamine
-    except ImportError:
-        msg = f"reading {file.name!r} needs python-calamine: pip install 'truearm[excel]', or save it as CSV"
-        raise InvalidArgument(msg, "file") from None
+    calamine = _import("python_calamine", file.name, "'truearm[excel]', or save it as CSV")
     try:
         _check_sheets(file)
         sheet = calamine.CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0)
@@ -424,11 +428,7 @@ def _check_sheets(file: Path) -> None:
 
 
 def _read_arrow(file: Path, form: Form) -> Frame:
-    try:
-        feather = import_module("pyarrow.feather")
-    except ImportError:
-        msg = f"reading {file.name!r} needs pyarrow: pip install pyarrow, or save it as Parquet"
-        raise InvalidArgument(msg, "file") from None
+    feather = _import("pyarrow.feather", file.name, "pyarrow, or save it as Parquet")
     import narwhals as nw
 
     try:
@@ -456,11 +456,7 @@ def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a 
 
         with explain_errors(repr(path)):
             return duckdb.connect(path, read_only=True).sql(query)
-    try:
-        ibis: Any = import_module("ibis")
-    except ModuleNotFoundError:
-        msg = f"{address!r} is read through Ibis; pip install 'ibis-framework[postgres]', or your own's"
-        raise InvalidArgument(msg, "file") from None
+    ibis = _import("ibis", address, "'ibis-framework[postgres]', or that of another database")
     try:
         return ibis.connect(address).sql(query)
     except Exception as error:  # each backend has its own errors

@@ -86,11 +86,8 @@ def _google(data: Document) -> Runs:
     for run, name, is_single in zip(runs, names, single, strict=True):
         failed = run.get("error_occurred") or run.get("skipped")
         if is_single:
-            yield (
-                name,
-                None,
-                [math.nan if failed else float(run["real_time"]) * _SECONDS[run.get("time_unit", "ns")]],
-            )
+            time = math.nan if failed else float(run["real_time"]) * _SECONDS[run.get("time_unit", "ns")]
+            yield name, None, [time]
         elif name not in measured:
             yield name, None, None
 
@@ -400,9 +397,6 @@ def read_json(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
         return json.loads(text, object_pairs_hook=distinct_keys)
     except InvalidArgument:
         raise
-    except RecursionError:
-        msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
-        raise InvalidArgument(msg, "file") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:
+    except (ValueError, OSError, EOFError, RecursionError, zlib.error) as error:
         msg = f"{file.name!r} is not JSON: {first_line(error)}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg, "file") from None

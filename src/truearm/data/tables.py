@@ -439,7 +439,9 @@ class Relation(Table):
         kind, cell = self._types[column], quote(column)
         if kind == "VARCHAR":
             cell = f"nullif({trim(cell)}, '')"
-            casts = {one: _cast_order(cell, one) for one in _ORDERS}
+            casts = {one: f"TRY_CAST({cell} AS {one})" for one in _ORDERS}
+            is_whole = f"regexp_full_match({cell}, '[-+]?[0-9]+')"  # a number with decimals is not
+            casts["BIGINT"] = f"CASE WHEN {is_whole} THEN {casts['BIGINT']} END"
             counts = ", ".join(f"count({one}) AS {kind}" for kind, one in casts.items())
             found = self._fetch(f"SELECT count({cell}) AS n, {counts} FROM {_SOURCE}")
             kind = next((one for one in _ORDERS if found[one][0] == found["n"][0]), kind)
@@ -493,12 +495,6 @@ def unreadable_note(n: int, column: str) -> str:
 
 def _collect(lazy: Any, form: Form) -> Frame:  # noqa: ANN401 - a lazy narwhals frame
     return frame_of(lazy.collect() if lazy.implementation.is_polars() else lazy.collect("pyarrow"), form)
-
-
-def _cast_order(cell: str, kind: str) -> str:
-    """Return the SQL of text as a type; a number with decimals is not a whole one."""
-    cast = f"TRY_CAST({cell} AS {kind})"
-    return f"CASE WHEN regexp_full_match({cell}, '[-+]?[0-9]+') THEN {cast} END" if kind == "BIGINT" else cast
 
 
 def _no_order(column: str) -> InvalidArgument:
