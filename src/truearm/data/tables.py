@@ -231,6 +231,13 @@ class Frame(Table):
         self.names, self.form, self.is_padded = list(self._cells), form, is_padded
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
+        series = self._cells[name]
+        if (
+            rows is None and str(getattr(series, "dtype", "")) == "String"
+        ):  # of narwhals: no cell becomes an object
+            names = series.unique(maintain_order=True).to_list()
+            if len(names) <= MAX_ARMS and all(names):
+                return names, series.replace_strict(names, [*range(len(names))]).to_numpy().astype(np.intp)
         column = self._array(name)[:rows]
         if column.dtype.kind == "M":  # `tolist` would return nanoseconds as numbers
             column = np.where(np.isnat(column), "", column.astype(str))
