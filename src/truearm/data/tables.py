@@ -236,7 +236,7 @@ class Frame(Table):
             rows is None and str(getattr(series, "dtype", "")) == "String"
         ):  # of narwhals: no cell becomes an object
             names = series.unique(maintain_order=True).to_list()
-            if len(names) <= MAX_ARMS and all(names):
+            if len(names) <= MAX_ARMS and all(isinstance(one, str) and one for one in names):
                 return names, series.replace_strict(names, [*range(len(names))]).to_numpy().astype(np.intp)
         column = self._array(name)[:rows]
         if column.dtype.kind == "M":  # `tolist` would return nanoseconds as numbers
