@@ -442,7 +442,7 @@ class Store:
         """The definition that `create` stored."""
         row = self._row(0)
         text = str(row.notes)  # a damaged file may return bytes
-        [(count, last)] = self._database.execute("SELECT count(*), max(position) FROM truearm_event")
+        [(count, last)] = self._database.execute("SELECT count(*), coalesce(max(position), 0) FROM truearm_event")
         is_whole = count == last + 1 and row[1:6] == (DEFINITION, None, None, None, None)
         if not is_whole or row.digest != first_digest(text) or not isinstance(found := parse_json(text), dict):
             raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
@@ -502,12 +502,15 @@ class Store:
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
         before = self._row(0)
+        [(last,)] = self._database.execute("SELECT coalesce(max(position), 0) FROM truearm_event")
         while rows := self._database.rows(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
             if heads is not None:
                 heads.update(row[7].hex() for row in rows)
             yield from from_text(rows)
             before = Row(*rows[-1])
+        if before.position < last:  # a damaged page hides rows from a search, but not from a scan
+            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
 
     def check_file_content(self) -> None:
         """Raise if pages are damaged, or if the table is not the one that was created."""
