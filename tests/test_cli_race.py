@@ -328,7 +328,6 @@ def test_an_interrupt_kills_children_in_sessions_of_their_own(tmp_path):
     setup, line = (f"setsid -f sh -c 'echo $$ > {name}; exec sleep 600'" for name in ("server", "pids"))
     process = started("-s", setup, f"{line}; sleep 600", "true", cwd=tmp_path)
     assert wait_for(lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text().strip())
-    time.sleep(0.5)  # until the race waits for the run that it started
     process.send_signal(signal.SIGQUIT)
     process.communicate(timeout=30)
     assert wait_for(lambda: not any(map(is_running, pids_in(tmp_path / "pids"))))

@@ -3,6 +3,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -104,6 +105,28 @@ def test_an_interrupt_kills_the_command_and_goes_on(tmp_path):
         measure(Command(line))
     interrupt.join()
     assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGALRM])
+def test_interrupts_while_a_command_is_started_and_killed_leave_nothing_behind(monkeypatch, number):
+    class Popen(subprocess.Popen):
+        def __init__(self, **options):
+            super().__init__(**options)
+            pids.append(self.pid)
+            signal.raise_signal(number)
+
+    def killpg(pid, how):
+        signal.raise_signal(number)
+        kill(pid, how)
+
+    pids, kill, before = [], os.killpg, signal.signal(number, signal.default_int_handler)
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    monkeypatch.setattr(os, "killpg", killpg)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        measure(Command("sleep 60"))
+    assert (signal.signal(number, before), time.monotonic() - started < LATE) == (signal.default_int_handler, True)
+    assert not any(map(is_running, pids))
 
 
 def test_much_output_neither_blocks_nor_fills_memory():

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from truearm.commands.terminal import hold_signals
 from truearm.problem import refuse
 
 try:
@@ -139,11 +140,7 @@ def run(
         launcher = (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(report[1]), program or argv[0], *argv)
         options.update(args=launcher, executable=None, pass_fds=(report[1],))
     try:
-        started = time.perf_counter()
-        process = subprocess.Popen(**options)
-        deadline = math.inf if timeout is None else started + timeout
-        timed_out, usage = _wait(process, mark, (stdout, stderr), deadline)
-        wall = time.perf_counter() - started
+        process, wall, timed_out, usage = _run_to_end(options, mark, (stdout, stderr), timeout)
         measured = (wall, usage.ru_utime, usage.ru_stime, _own_peak(usage), process.returncode)
         if report and not timed_out:
             measured = _read_report(report[0], measured)
@@ -177,28 +174,36 @@ def check_posix() -> None:
     refuse(resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"), msg)
 
 
-def _wait(
-    process: subprocess.Popen[bytes], mark: str, tails: tuple[Tail, Tail], deadline: float
-) -> tuple[bool, "resource.struct_rusage"]:
-    """Wait for a child until the deadline, kill it past it or if interrupted, and reap it in any case."""
-    streams = (process.stdout, process.stderr)
-    pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
-    ended, reap = _watch_end(process.pid)
+def _run_to_end(
+    options: Mapping[str, Any], mark: str, tails: tuple[Tail, Tail], timeout: float | None
+) -> "tuple[subprocess.Popen[bytes], float, bool, resource.struct_rusage]":
+    """Start a child and wait for it; kill it when its time is up or this is interrupted, and reap it.
+
+    Return the child, its wall time, whether it timed out, and its usage.
+    """
+    reap, is_over = None, False
     try:
-        timed_out = not _watch(ended, pipes, deadline)
-        if timed_out:
-            _kill(process.pid, mark)
-    except BaseException:
-        _kill(process.pid, mark)
-        raise
+        with hold_signals():  # an interrupt inside Popen would lose a child that has started
+            started = time.perf_counter()
+            process = subprocess.Popen(**options)
+            ended, reap = _watch_end(process.pid)
+        streams = (process.stdout, process.stderr)
+        pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
+        is_over = _watch(ended, pipes, math.inf if timeout is None else started + timeout)
+        wall = time.perf_counter() - started
     finally:
-        _, status, usage = reap()
-        os.close(ended)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        for stream in streams:
-            if stream:
-                stream.close()
-    return timed_out, usage
+        if reap is not None:
+            try:
+                if not is_over:
+                    with hold_signals():  # a second interrupt would leave it half killed
+                        _kill(process.pid, mark)
+            finally:
+                _, status, usage = reap()
+                os.close(ended)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                for stream in filter(None, (process.stdout, process.stderr)):
+                    stream.close()
+    return process, wall, not is_over, usage
 
 
 def _watch_end(pid: int) -> tuple[int, Callable[[], tuple[int, int, "resource.struct_rusage"]]]:
@@ -256,7 +261,7 @@ def _kill(pid: int, mark: str) -> None:
     for pause in (0.0, 0.02):  # a process that starts a program has no environment for a moment
         time.sleep(pause)
         while new := _find_tree(pid, mark) - killed:  # one may start another while it is being killed
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             for one in new:
                 with suppress(ProcessLookupError, PermissionError):

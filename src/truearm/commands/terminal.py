@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `truearm --help` starts without them
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # `truearm --help` starts without them
 REQUESTS = tuple(  # Windows has no SIGHUP and no SIGQUIT
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
 )
+_HELD = (*REQUESTS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else []))
 ECHO_COLUMNS = 3  # left free behind a drawing: a terminal writes ^C there, and on a full line that begins another
 _REDRAW_S = 0.1
 MIN_FORECAST_PULLS = 100  # pulls of each arm before a forecast: fewer say little
@@ -44,24 +45,32 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def hold_signals() -> Iterator[None]:
-    """Hold requests to end until the body is done, then obey the first of them.
+    """Hold requests to end, and the alarm of a time limit, until the body is done; then obey them.
 
-    Handlers are exchanged, because blocked signals would go to another thread. A request that would end the
-    process at once, or is ignored, is left alone.
+    Handlers are exchanged, because blocked signals would go to another thread and to a child. A request that would
+    end the process at once, or is ignored, is left alone.
     """
     arrived: list[int] = []
-    before = {}
+    before, is_held = {}, True
     if threading.current_thread() is threading.main_thread():  # no other handles signals
-        before = {number: handler for number in REQUESTS if callable(handler := signal.getsignal(number))}
-    for number in before:
-        signal.signal(number, lambda n, _: arrived.append(n))
+        before = {number: handler for number in _HELD if callable(handler := signal.getsignal(number))}
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if is_held:
+            arrived.append(number)
+        else:  # one that arrived while handlers were being restored
+            before[number](number, frame)
+
     try:
+        for number in before:
+            signal.signal(number, hold)
         yield
     finally:
+        is_held = False
         for number, handler in before.items():
             signal.signal(number, handler)
-        if arrived:
-            signal.raise_signal(arrived[0])
+        for number in arrived:
+            signal.raise_signal(number)
 
 
 @contextmanager
