@@ -7,9 +7,7 @@ figure depends again, in finer ones or value by value (extensions 4).
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 from importlib import import_module
-from operator import or_
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from truearm.data.columns import (
     MAX_ARMS,
     Columns,
     Dataset,
-    Floats,
     assemble,
     check_number_of_arms,
     check_several,
@@ -237,7 +234,7 @@ class Counter:
         number = nw.when(x == math.inf).then(nw.lit(_HIGHEST)).otherwise(number)
         number = nw.when(x == -math.inf).then(nw.lit(_LOWEST)).otherwise(number)
         number = nw.when(x.is_null()).then(nw.lit(_MISSING)).otherwise(number)
-        self.counts = self._count(rows, _number(ruler, number, values))
+        self.counts = self._count(rows.with_columns(bucket=_number(ruler, number)))
 
     def refine(self, needed: set[int], wanted: set[int]) -> bool:
         """Count some buckets again, in finer ones or value by value; return False if there is nothing to do.
@@ -260,25 +257,23 @@ class Counter:
             return False
         stretches = [(float(lows[b]), float(highs[b])) for b in split]
         room = _TABLE_CELLS // len(self.counts.columns)
-        number = nw.col("value")
-        if int(held[split].sum()) > room:
-            parts = max(2, min(_PARTS, room) // len(stretches))
-            ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
-            number = _number(ruler, nw.lit(0.0), np.empty(0))
-        inside = ((nw.col("value") >= low) & (nw.col("value") <= high) for low, high in stretches)
-        table = self.counts.refine(split, self._count(self._rows.filter(reduce(or_, inside)), number))
+        is_many = int(held[split].sum()) > room
+        parts = max(2, min(_PARTS, room) // len(stretches)) if is_many else 1
+        ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
+        rows = self._rows.with_columns(bucket=_number(ruler, nw.lit(None))).filter(~nw.col("bucket").is_null())
+        rows = rows if is_many else rows.with_columns(bucket=nw.col("value"))
+        table = self.counts.refine(split, self._count(rows))
         refuse(table.n != self.counts.n, "the data changed while they were counted; analyze a copy of them")
         self.counts = table
         return True
 
-    def _count(self, rows: Any, number: Any) -> Counts:  # noqa: ANN401 - a narwhals frame, an expression
+    def _count(self, rows: Any) -> Counts:  # noqa: ANN401 - a lazy narwhals frame
         """Return the count, the lowest and the highest reading of each arm in each numbered bucket."""
         import narwhals as nw
 
         self._passes += 1
         value = nw.col("value")
-        buckets = rows.with_columns(bucket=number).group_by("arm", "bucket")
-        found = fetch(buckets.agg(n=nw.len(), low=value.min(), high=value.max()))
+        found = fetch(rows.group_by("arm", "bucket").agg(n=nw.len(), low=value.min(), high=value.max()))
         lows, highs = (found[name].astype(np.float64) + 0.0 for name in ("low", "high"))
         numbers, places = np.unique(found["bucket"], return_inverse=True)
         edges = np.full(numbers.size, np.inf)
@@ -291,15 +286,18 @@ class Counter:
         return Counts.from_lumps(edges, lumps, Made(str(rows.implementation.value)))
 
 
-def _number(ruler: Ruler, otherwise: Any, values: Floats) -> Any:  # noqa: ANN401 - narwhals expressions
-    """Return the number of the bucket of a reading; the zone with most of these values is asked first."""
+def _number(ruler: Ruler, otherwise: Any) -> Any:  # noqa: ANN401 - narwhals expressions
+    """Return the number of the bucket of a reading; its zone is found by bisection."""
     import narwhals as nw
 
-    x, found = nw.col("value"), otherwise
-    zones = zip(ruler.zones, ruler.bases, strict=True)
-    for zone, base in sorted(
-        zones, key=lambda it: np.count_nonzero((values >= it[0].low) & (values < it[0].high))
-    ):
+    x, zones, bases = nw.col("value"), ruler.zones, ruler.bases
+
+    def number(first: int, end: int) -> Any:  # noqa: ANN401 - a narwhals expression
+        if end - first > 1:
+            middle = (first + end) // 2
+            return nw.when(x < zones[middle].low).then(number(first, middle)).otherwise(number(middle, end))
+        zone, base = zones[first], bases[first]
         part = ((x - zone.low) * zone.scale).floor() + float(base)
-        found = nw.when((x >= zone.low) & (x < zone.high)).then(part).otherwise(found)
-    return found
+        return nw.when((x >= zone.low) & (x < zone.high)).then(part).otherwise(otherwise)
+
+    return number(0, len(zones))
