@@ -122,6 +122,9 @@ def test_missing_readings_are_judged_by_the_declaration_and_are_no_doubt(rng):
     tape[rng.random(2000) < 0.09] = np.nan
     assert kinds(replace(ONE, contamination=0.1), tape) == kinds(replace(ONE, contamination=None), few) == []
     assert kinds(ONE, tape) == kinds(replace(ONE, contamination=0.0), few) == ["missing"]
+    blind = Problem(arms=("A", "B"), goal="min", rounds=True, contamination="blind")
+    assert kinds(blind, few, few[:20]) == []  # a run that was interrupted
+    assert kinds(blind, [math.nan] * 20, few) == ["missing"]
     for share in (0.09, 0.6):
         tape[rng.random(2000) < share] = np.nan
         assert doubts(Judge.of(ONE, samples(ONE, tape))) == ()

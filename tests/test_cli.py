@@ -63,7 +63,7 @@ WRONG = {
     "race -r 2 'echo \udcff' true": "must be valid Unicode",
     "race -P x 1e1000000 1e1000000 'echo {x}'": "decimal numbers up to 1e300",
     "race -P x 1 500 -P y 1 500 'echo {x} {y}'": "a race takes 1,000 commands at most, but got 250,000",
-    "race -P x 3 1 'echo {x}'": "scan must rise from low to high",
+    "race -P x 3 1 'echo {x}'": "scan must rise from MIN to MAX",
     "race --env 'A=\0' true false": "without NUL",
     'race --shell "\'" true false': "cannot be split into words",
     # plan

@@ -46,3 +46,11 @@ def test_without_colors_the_words_are_the_same():
     seen = on_a_terminal(*WORDS, COLUMNS="140", NO_COLOR="1")
     assert "\x1b" not in seen
     assert "●" in seen
+
+
+def test_long_commands_are_shortened_and_their_numbers_stay():
+    """Two commands of 90 letters hid all columns but half of one."""
+    said = plain(on_a_terminal(*WORDS[:4], f"echo 1 {'x' * 90}", f"echo 2 {'x' * 90}", "-v", COLUMNS="80"))
+    assert re.search(r"^command +runs +median +ratio per round +standing$", said, re.MULTILINE)
+    assert re.search(r"^echo 1 x+… +\d+ +1 .*best$", said, re.MULTILINE)
+    assert max(map(len, re.findall(r"^(?:command|echo).*", said, re.MULTILINE))) <= 80

@@ -128,7 +128,7 @@ def test_mean_and_range_are_shown_with_v(race):
     words = (*NUMBERS, "-r3", "-n", "a", "echo 1", "-n", "b", "echo 2")
     assert "mean" not in race(*words).stdout
     found = race("-v", *words)
-    heading = r"^command +mean +deviation +MAD +least +most +user \[ms\] +system \[ms\]$"
+    heading = r"^command +mean +deviation +MAD +min +max +user \[ms\] +system$"
     assert re.search(heading, found.stdout, re.MULTILINE)
     assert re.search(r"^a +1 +0 +0 +1 +1 ", found.stdout, re.MULTILINE)
     assert "- A round measures all arms that are left once each, side by side" in found.words

@@ -119,7 +119,8 @@ def _share(problem: Problem) -> float:
 
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share of missing readings against eps; they count at their worst whatever their share."""
-    eps = (problem.contamination or UNDECLARED).eps
+    declared = None if problem.is_blind else problem.contamination  # a run that Ctrl-C cut is no contradiction
+    eps = (declared or UNDECLARED).eps
     is_more = exceeds(sample.missing, sample.n, eps, -math.log(_share(problem)))
     return Alarm("missing", arm, sample.missing, sample.n) if is_more else None
 

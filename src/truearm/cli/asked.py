@@ -98,7 +98,7 @@ def check(asked: RaceOptions, given: dict[str, str]) -> RaceOptions:
         found = " and ".join(given[other] for other in others.split() if other in given)
         refuse(option in given and found, f"{flags[option]} cannot be combined with {found}; remove {found}")
     new = " and ".join(flags[name] for name in given if name not in _AGAIN.split())
-    refuse(asked.resume and new, f"--resume takes {new} from the file, where they were fixed; remove them")
+    refuse(asked.resume and new, f"--resume continues what the file says, so it cannot change {new}; remove {new}")
     _check_runs(asked)
     _check_question(asked)
     _check_files(asked)

@@ -17,6 +17,7 @@ from truearm.evidence import Judge
 from truearm.policies import Standing
 from truearm.report import words
 from truearm.report.numbers import column_name, count, name_of, number, plural, unit_for
+from truearm.report.tables import column_widths
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,7 +58,7 @@ class Board:
         if now < self._next:
             return
         live = self._live or self._start()
-        picture = self._picture(now - self._started)
+        picture = self._picture(now - self._started, live.console.width)
         with hold_signals():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
@@ -78,7 +79,7 @@ class Board:
             live.start()
         return live
 
-    def _picture(self, elapsed: float) -> "RenderableType":
+    def _picture(self, elapsed: float, columns: int) -> "RenderableType":
         """Return where the race stands: a line or two, and a table whose last rows a small terminal cuts off."""
         from rich.console import Group
         from rich.table import Table
@@ -95,18 +96,25 @@ class Board:
         unit = unit_for(self._race.setting.metric, arms, self._unit, target=problem.target)
         baseline = None if problem.handicap is None else problem.handicap.arm
         titles = ("standing", "evidence") if len(arms) > 1 else ()
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        table.add_column("command", overflow="ellipsis", no_wrap=True)
-        for title in ("runs", unit.title(column_name(problem)), *titles):
-            table.add_column(Text(title), justify="left" if title in titles else "right", no_wrap=True)
+        rows = [("command", "runs", unit.title(column_name(problem)), *titles)]
         for arm in sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive)):
             place = _place(standing, arm.name, baseline)
             evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
             is_late = self._race.setting.conditions.timeout is not None and arm.observed == problem.censored
             seen = "time-out" if is_late else number(arm.observed / unit.size)
             cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
-            style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
-            table.add_row(Text(name_of(arm.name)), *cells, style=style)
+            rows.append((name_of(arm.name), *cells))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for title, width in zip(rows[0], column_widths(rows, columns, words=False), strict=True):
+            table.add_column(
+                Text(title),
+                justify="left" if title in ("command", *titles) else "right",
+                no_wrap=True,
+                overflow="ellipsis",
+                width=width,
+            )
+        for row in rows[1:]:
+            table.add_row(*map(Text, row), style={"leads": "bold green", "excluded": "dim"}.get(row[-2], ""))
         runs = {arm.name: arm.n for arm in arms}
         near = "" if baseline is not None else near_words(standing, max(runs.values()))
         lines = [Text(self._progress(standing, runs, elapsed), style="dim"), Text(near, style="yellow")]

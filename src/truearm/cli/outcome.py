@@ -103,7 +103,7 @@ def _notes(
         late = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
         found += words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
     if race.store is not None:
-        limits = "; this limit no longer applies unless you set it again"
+        limits = " (set a limit again to keep it)"
         limits = "; -M allows more builds" if race.setting.random_builds else limits
         found.append(words.where_saved(race.store.path.name, limits * (not interrupted) if undecided else None))
     return [" ".join(filter(None, found))]

@@ -22,7 +22,7 @@ from truearm.ledger import read_ledger
 from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import json_text
-from truearm.report.numbers import name_of, plural
+from truearm.report.numbers import name_of
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 
@@ -90,10 +90,7 @@ def verify_command(
 def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
     """Check a log; return its head to note for the next time, in words and for JSON."""
     found = store.verify(path, noted)
-    said = (
-        f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
-        f"unless its digests were recomputed too. Note its head to rule that out: {found.head}"
-    )
+    said = words.log_verified(name_of(path), found.events, found.head)
     return said, {"events": found.events, "head": found.head}
 
 

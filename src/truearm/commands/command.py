@@ -116,8 +116,8 @@ def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     first, last, width = (_decimal(text) for text in (low, high, step or "1"))
     is_open = step is None and any(end != end.to_integral_value() for end in (first, last))
     refuse(is_open, f"scan from {low} to {high} needs a step, because its ends are not whole numbers")
-    got = f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
-    msg = f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, {got}"
+    got = f"but got {low:.40} to {high:.40} in steps of {width:.6g}; swap the ends, or choose a larger step"
+    msg = f"scan must rise from MIN to MAX in fewer than {MAX_COMMANDS} positive steps, {got}"
     refuse(first > last or width <= 0 or (last - first) / width >= MAX_COMMANDS, msg)
     values = (format(first + i * width, "f") for i in range(int((last - first) / width) + 1))
     return tuple(text.rstrip("0").rstrip(".") if "." in text else text for text in values)

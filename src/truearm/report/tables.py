@@ -32,7 +32,6 @@ from truearm.report.words import SUITE_ORDER, Voice, evidence, metric_apart, sta
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
-_UNBOUNDED = 10_000  # columns: no table is wider
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
 
@@ -116,8 +115,8 @@ def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Ma
     """
     clock = unit_for("wall", [], unit.name or None)
     known = {row["command"]: row for row in times if row.get("user") is not None}
-    heading = ("command", *map(unit.title, ("mean", "deviation", "MAD", "least", "most")))
-    heading += (clock.title("user"), clock.title("system")) if known else ()
+    clocks = (clock.title("user"), "system") if known else ()
+    heading = ("command", unit.title("mean"), "deviation", "MAD", "min", "max", *clocks)  # fits 80 columns
 
     def row(arm: Arm) -> tuple[str, ...]:
         found = hyperfine_statistics([x for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)])
@@ -250,31 +249,35 @@ def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
     from rich.text import Text
 
     for spare in _SPARE:
-        if width is not None and spare in lines[0] and _width(lines) > width:
-            place = lines[0].index(spare)
+        titles = [title.split(" [")[0] for title in lines[0]]
+        if width is not None and spare in titles and _total(column_widths(lines, width, words=words)) > width:
+            place = titles.index(spare)
             lines = [(*line[:place], *line[place + 1 :]) for line in lines]
-    last = len(lines[0]) - 1
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for i in range(last + 1):
-        is_name = i == 0 or (i == last and words)
-        least = _MIN_NAME if i == 0 else 2 * _MIN_NAME if is_name else None
-        natural = max(len(line[i]) for line in lines)
-        drawn.add_column(
-            justify="left" if is_name else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=natural if least is None else min(natural, least),
-        )
+    widths = column_widths(lines, width, words=words)
+    for i, own in enumerate(widths, 1):
+        is_name = i == 1 or (i == len(widths) and words)
+        drawn.add_column(justify="left" if is_name else "right", no_wrap=True, overflow="ellipsis", width=own)
     for line in lines:
         drawn.add_row(*map(Text, line))
     text = io.StringIO()
-    Console(file=text, width=width or _UNBOUNDED, color_system=None, legacy_windows=False).print(drawn)
+    Console(file=text, width=_total(widths) + 2, color_system=None, legacy_windows=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
 
 
-def _width(lines: Rows) -> int:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return min(widths[0], _MIN_NAME) + sum(widths[1:]) + 2 * len(widths) - 2
+def column_widths(lines: Rows, width: int | None, *, words: bool = True) -> list[int]:
+    """Return the widths of columns: words in the last one and then names give way to fit, numbers never do."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for place, least in ((-1, 2 * _MIN_NAME if words else widths[-1]), (0, _MIN_NAME)):
+        excess = 0 if width is None else max(0, _total(widths) - width)
+        widths[place] = max(widths[place] - excess, min(widths[place], least))
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * len(widths) - 2
 
 
 def markdown(lines: Rows, text: str = "") -> str:

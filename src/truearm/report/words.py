@@ -698,8 +698,8 @@ def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
     arm, column, name = name_of(one.arm), name_of(one.detail), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = assuming(problem.contamination)
-    if problem.contamination is None:
-        declared = f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
+    if problem.contamination is None or problem.is_blind:
+        declared = f"{assuming(UNDECLARED)} (the default, because no share was declared)"
     widen = f"widen it ({voice.option('between')})"
     between = "" if problem.between is None else f" {span(problem.between, voice.unit)}"
     lost = f"missing or outside the plausible range{between}: {widen}" if between else "missing: find out why"
@@ -1174,7 +1174,7 @@ def ledger_gate(gate: LedgerGate) -> str:
     said = _VERDICTS[gate.verdict].format(name_of(gate.name), name_of(gate.base))
     allowed = Tolerance.of(gate.details.get("tolerance") or 0.0)
     much = f" by more than {amount(allowed)}" * (bool(allowed) and gate.verdict != "doubtful")
-    found = f"evidence {evidence(gate.log_evidence)}, and {evidence(gate.log_bar)} accepts"
+    found = f"evidence {evidence(gate.log_evidence)} of the {evidence(gate.log_bar)} needed"
     return f"{said}{much}. Gate {count(gate.number)}: {found}."
 
 
@@ -1214,12 +1214,21 @@ def ledger(account: Account) -> list[str]:
     ]
 
 
+def log_verified(file: str, events: int, head: str) -> str:
+    """Return what was checked of a log."""
+    return f"Verified: {file} holds {plural(events, 'event')}, and none was changed. {_keep_head(head)}"
+
+
+def _keep_head(head: str) -> str:
+    rewrite = "Only a rewrite of the whole file could hide a change"
+    return f"{rewrite}; to rule that out, keep its head and pass it next time: --head {head}"
+
+
 def ledger_verified(account: Account, file: str, head: str) -> str:
     """Return what was recomputed of a ledger."""
     return (
         f"Verified: {file} holds {plural(len(account.gates), 'gate')}. Numbers, levels and verdicts follow from "
-        "each other and no row was changed, unless all digests were recomputed too. Note its head to rule that "
-        f"out: {head}"
+        f"each other, and no row was changed. {_keep_head(head)}"
     )
 
 
