@@ -41,13 +41,13 @@ def hook(event, arguments):
         firsts.append({"scipy", "rich"} & set(sys.modules))
     elif event == "import" and running:
         during.append(arguments[0])
-wait = process._wait
-def attended(*arguments):
+wait = process._run_to_end
+def attended(*arguments, **more):
     try:
-        return wait(*arguments)
+        return wait(*arguments, **more)
     finally:
         running.clear()
-process._wait = attended
+process._run_to_end = attended
 sys.addaudithook(hook)
 from truearm.cli import main
 try:
