@@ -74,15 +74,16 @@ def test_other_ranges_are_asked_for(tmp_path):
 
 def test_what_is_not_compared(tmp_path):
     (good, right), (bad, wrong) = RIGHT.items()
-    one = inspect(tmp_path, good, right)
+    one = inspect(tmp_path, good, right[:20])
     cases = {
         "different tasks, which are not compared: arc, mmlu": [one, inspect(tmp_path, bad, wrong, task="mmlu")],
         "is of one model; give a file of each": [one],
+        "there are 1,001 files, but at most 1,000 arms can be compared; choose fewer": [one] * 1_001,
         "looks like an export of lm-evaluation-harness, but is not": [harness(tmp_path, bad, wrong, metrics=3)],
     }
     for message, files in cases.items():
         with pytest.raises(ta.InvalidArgument, match=message):
             ta.analyze(files)
-    same = [one, inspect(tmp_path, "copy", right)]
+    same = [one, inspect(tmp_path, "copy", wrong)]
     (tmp_path / "copy_arc.json").write_text((tmp_path / "org-good_arc.json").read_text())
     assert set(ta.analyze(same).pulls) == {"org-good_arc", "copy_arc"}  # one model twice: by file

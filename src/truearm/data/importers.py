@@ -12,8 +12,8 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +45,7 @@ _SAMPLE_KEYS = {  # of a record of lm-evaluation-harness besides its metrics
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
     *("doc_hash", "prompt_hash", "target_hash"),
 }
+_BROKEN = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, TypeError, ValueError, zlib.error)
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # of Inspect
 
 
@@ -93,16 +94,17 @@ def _google(data: Document) -> Runs:
 
 
 def _criterion(data: Document) -> Runs:
-    times, counts = data["times"], data["iters"]
-    is_whole = times and len(times) == len(counts) and all(n > 0 for n in counts)
-    msg = f"the samples of {data['name']!r} are not one time for each count of iterations; run cargo bench again"
-    refuse(not is_whole, msg, "file")
-    for time, n in zip(times, counts, strict=True):
-        yield data["name"], None, [time / n * _SECONDS["ns"]]
+    for name, sample in data["criterion samples"].items():
+        times, counts = sample["times"], sample["iters"]
+        is_whole = times and len(times) == len(counts) and all(n > 0 for n in counts)
+        msg = f"the samples of {name!r} are not one time for each count of iterations; run cargo bench again"
+        refuse(not is_whole, msg, "file")
+        for time, n in zip(times, counts, strict=True):
+            yield name, None, [time / n * _SECONDS["ns"]]
 
 
-def _criterion_rows(rows: Iterable[Mapping[str, str]]) -> Runs:
-    for row in rows:
+def _criterion_rows(data: Document) -> Runs:
+    for row in data["raw.csv"]:
         if row["group"] != "group":  # the heading of the next file
             name = "/".join(row[part] for part in ("group", "function", "value") if row[part])
             time = float(row.get("sample_measured_value") or row["sample_time_nanos"])
@@ -118,8 +120,8 @@ def _inspect(data: Document) -> Runs:
                 yield f"{scorer}/{part}".rstrip("/"), str(sample["id"]), _score(number)
 
 
-def _harness(lines: Iterable[str]) -> Runs:
-    for line in filter(str.strip, lines):
+def _harness(data: Document) -> Runs:
+    for line in filter(str.strip, data["sample lines"]):
         sample = json.loads(line)
         kind, item = sample.get("filter", "none"), str(sample["doc_id"])  # one record for each filter
         yield "", item, []
@@ -147,9 +149,9 @@ class _Tool(NamedTuple):
 
     name: str
     runs: Callable[[Any], Runs]
-    key: str = ""
+    key: str
     """The key of its records."""
-    marks: frozenset[str] = frozenset()
+    marks: frozenset[str]
     """Keys of which the document or one of its records has one."""
     unit: str = ""
     """What each reading is of; empty if it is drawn independently."""
@@ -159,14 +161,13 @@ class _Tool(NamedTuple):
     """How to write one with several units, where one alone says nothing about others."""
 
 
-_HARNESS = _Tool("lm-evaluation-harness", _harness)
 _OWN = _Tool("truearm", _own, "readings", frozenset({"certificate"}))
-_INSPECT = _Tool("Inspect", _inspect, "samples", frozenset({"eval"}))
-_CRITERION = _Tool(
-    "criterion", _criterion, "times", frozenset({"iters"}), "sample of one process", "run cargo bench again"
-)
 _TOOLS = (
-    *(_OWN, _INSPECT, _CRITERION),
+    _OWN,
+    _Tool("Inspect", _inspect, "samples", frozenset({"eval"})),
+    _Tool("lm-evaluation-harness", _harness, "sample lines", frozenset({"eval"})),
+    _Tool("criterion", _criterion, "criterion samples", frozenset({"criterion samples"}), "sample of one process"),
+    _Tool("criterion", _criterion_rows, "raw.csv", frozenset({"raw.csv"}), "sample of one process"),
     _Tool("hyperfine", _hyperfine, "results", frozenset({"command"}), "", "use: hyperfine --export-json FILE"),
     _Tool(
         *("pyperf", _pyperf, "benchmarks", frozenset({"metadata", "runs"}), "process"),
@@ -198,19 +199,6 @@ class _Export(NamedTuple):
     unit: str = "s"
     options: Mapping[str, Any] = {}
 
-    @classmethod
-    def of(cls, tool: _Tool, runs: Runs, **known: Any) -> "_Export":  # noqa: ANN401 - the fields above
-        """Return what runs of a tool hold."""
-        readings: dict[str, dict[Any, list[float]]] = {}
-        for name, unit, values in runs:
-            msg = f"this export of {tool.name} holds statistics of {name!r}, and no single readings; {tool.remedy}"
-            refuse(values is None, msg, "file")
-            if name and values is not None and not len(values):  # a metric whose scores are not numbers
-                continue
-            units = readings.setdefault(name, {})
-            units.setdefault(len(units) if unit is None else unit, []).extend(as_readings(values or [], name))
-        return cls(tool, readings, **known)
-
 
 def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Dataset | None:
     """Return the readings in exports, one arm per benchmark, or per file if there are several; None for tables."""
@@ -225,20 +213,26 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         column = getattr(columns, argument)
         msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
         refuse(column not in (None, "rows"), msg, argument, column)
-    scored = [bool(export.task) for export in exports]
-    refuse(any(scored) > all(scored), "some files are scores and others are times; give files of one kind", "file")
-    if all(scored):
-        return _compare_scores(files, exports, columns.value)
-    parts = {name: (exports[0], name) for name in exports[0].readings}
+    tasks = sorted({one.task for one in exports})
+    names = ", ".join(task or "times" for task in tasks)
+    refuse(len(tasks) > 1, f"the files are of different tasks, which are not compared: {names:.200}", "file")
+    is_scored, parts = tasks != [""], {name: (exports[0], name) for name in exports[0].readings}
+    msg = f"{files[0].name!r} is of one model; give a file of each model"
+    refuse(is_scored and len(files) == 1, msg, "file")
     if len(files) > 1:
+        check_number_of_arms(len(files), kind="files")
         # commands differ by what they run, benchmarks by their names
         single = columns.value is None and all(len(one.readings) == 1 and not one.tool.unit for one in exports)
-        names = [
-            next(iter(one.readings)) if single else _shared(exports, columns.value, "benchmark") for one in exports
-        ]
-        parts = dict(zip(_labels(files), zip(exports, names, strict=True), strict=True))
+        name = None if single else _shared(exports, columns.value, "metric" if is_scored else "benchmark")
+        pairs = [(one, name or next(iter(one.readings))) for one in exports]
+        models = [one.model for one in exports]
+        labels = models if len(set(models)) == len(files) else [file.name.partition(".")[0] for file in files]
+        labels = labels if len(set(labels)) == len(files) else [str(file) for file in files]
+        parts = dict(zip(labels, pairs, strict=True))
     check_number_of_arms(len(parts), kind="benchmarks")
-    data = _dataset(parts, reduction)
+    if is_scored:
+        return _scores(parts)
+    data = _times(parts, reduction)
     return data.align() if columns.round == "rows" else data
 
 
@@ -255,30 +249,19 @@ def _shared(exports: Sequence[_Export], chosen: str | None, kind: str) -> str:
     return shared[0]
 
 
-def _compare_scores(files: Sequence[Path], exports: Sequence[_Export], metric: str | None) -> Dataset:
-    """Return one arm per file, its scores by item; different tasks are never rivals."""
-    tasks = sorted({one.task for one in exports})
-    msg = f"the files are of different tasks, which are not compared: {', '.join(tasks):.200}; choose one"
-    refuse(len(tasks) > 1, msg, "file")
-    refuse(len(exports) == 1, f"{files[0].name!r} is of one model; give a file of each model", "file")
-    chosen, models = _shared(exports, metric, "metric"), [one.model for one in exports]
-    items = dict.fromkeys(chain(*(one.readings[""] for one in exports)))
+def _scores(parts: Mapping[str, tuple[_Export, str]]) -> Dataset:
+    """Return the scores of models, by item."""
+    items = dict.fromkeys(chain(*(export.readings[""] for export, _ in parts.values())))
     tapes = {  # several scores of an item are epochs, of which the mean counts
-        label: np.array([np.mean(one.readings[chosen].get(item) or math.nan) for item in items])
-        for label, one in zip(models if len(set(models)) == len(files) else _labels(files), exports, strict=True)
+        model: np.array([np.mean(export.readings[metric].get(item) or math.nan) for item in items])
+        for model, (export, metric) in parts.items()
     }
     known = np.concatenate(list(tapes.values()))
     is_share = bool(np.all((known >= 0) & (known <= 1) | np.isnan(known)))
     return Dataset(tapes, options={"rounds": True, "score_range": (0.0, 1.0) if is_share else None})
 
 
-def _labels(files: Sequence[Path]) -> list[str]:
-    """Return a name for each file."""
-    labels = [file.name.partition(".")[0] for file in files]
-    return labels if len(set(labels)) == len(files) else [str(file) for file in files]
-
-
-def _dataset(parts: Mapping[str, tuple[_Export, str]], reduction: Reduction) -> Dataset:
+def _times(parts: Mapping[str, tuple[_Export, str]], reduction: Reduction) -> Dataset:
     """Return the readings of benchmarks, by the name of the arm."""
     tapes, rows = {}, {}
     for arm, (export, name) in parts.items():
@@ -305,37 +288,63 @@ def _dataset(parts: Mapping[str, tuple[_Export, str]], reduction: Reduction) -> 
 
 def _read(path: Path) -> _Export | None:
     """Return what a file or a folder of an export holds; None if it is a table."""
-    if path.is_dir():
-        return _read_folder(path)
-    if path.suffix.lower() == ".csv":
-        with path.open(encoding="utf-8", errors="replace", newline="") as lines, _explain(_CRITERION, path):
-            rows = csv.DictReader(lines)
-            with suppress(csv.Error):  # such as a line without end, which the reader of tables explains
-                return (
-                    _Export.of(_CRITERION, _criterion_rows(rows)) if _RAW.issubset(rows.fieldnames or ()) else None
-                )
-        return None
-    if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
-        with _explain(_HARNESS, path):
-            return _read_harness(path)
-    data = read_json(path) if ".json" in (ending.lower() for ending in path.suffixes[-2:]) else None
-    return _read_document(data, path) if isinstance(data, Mapping) else None
-
-
-def _read_document(data: Document, path: Path) -> _Export | None:
-    for tool in _TOOLS:
+    data = _document(path)
+    for tool in _TOOLS if isinstance(data, Mapping) else ():
         records = data.get(tool.key)
         known = [one for one in records if isinstance(one, Mapping)] if isinstance(records, list) else []
-        if isinstance(records, list | dict) and any(tool.marks & part.keys() for part in (data, *known)):
-            with _explain(tool, path):
-                named = {"name": path.absolute().parent.parent.name, **data}  # criterion names its folders
-                return _Export.of(tool, tool.runs(named), **_known(tool, data))
+        if tool.key not in data or not any(tool.marks & part.keys() for part in (data, *known)):
+            continue
+        try:
+            readings: dict[str, dict[Any, list[float]]] = {}
+            for name, unit, values in tool.runs(data):
+                msg = f"this export of {tool.name} holds statistics of {name!r}, and no single readings"
+                refuse(values is None, f"{msg}; {tool.remedy}", "file")
+                if name and values is not None and not len(values):  # a metric whose scores are not numbers
+                    continue
+                units = readings.setdefault(name, {})
+                units.setdefault(len(units) if unit is None else unit, []).extend(as_readings(values or [], name))
+            return _Export(tool, readings, **_known(tool, data))
+        except TruearmError:
+            raise
+        except _BROKEN as error:
+            what = f"{path.name!r} looks like an export of {tool.name}, but is not"
+            what += f": {' '.join(repr(error).split()):.120}; export it again"
+            raise InvalidArgument(what, "file") from None
     return None
+
+
+def _document(path: Path) -> Any:  # noqa: ANN401 - whatever a file holds
+    """Return what a file holds as a JSON document, which folders and lines become; None if no tool writes it."""
+    if path.is_dir():
+        folders = {file.parent.parent: file for file in sorted(path.rglob("new/sample.json"))}
+        found = {folder.relative_to(path).as_posix(): read_json(file) for folder, file in folders.items()}
+        return {"criterion samples": found} if found else None
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    if ".json" in endings:
+        data = read_json(path)
+        is_sample = isinstance(data, Mapping) and {"iters", "times"} <= data.keys()
+        return {"criterion samples": {path.absolute().parent.parent.name: data}} if is_sample else data
+    with suppress(OSError, EOFError, zlib.error, csv.Error):  # the reader of tables explains them
+        if endings[-1:] == [".csv"]:
+            rows = csv.DictReader(_lines(path))
+            return {"raw.csv": list(rows)} if _RAW.issubset(rows.fieldnames or ()) else None
+        first = next(_lines(path), "") if ".jsonl" in endings and ".zst" not in endings else ""
+        if '"doc_id"' in first and '"filtered_resps"' in first:
+            task = re.sub(r"^samples_|(_\d{4}-\d\d-\d\dT[^_]*)?\.jsonl(\.gz)?$", "", path.name)
+            model = path.absolute().parent.name.replace("__", "/")
+            return {"eval": {"model": model, "task": task}, "sample lines": _lines(path)}
+    return None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    is_packed = path.suffix.lower() == ".gz"
+    with (gzip.open if is_packed else open)(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+        yield from lines
 
 
 def _known(tool: _Tool, data: Document) -> dict[str, Any]:
     """Return what a document says besides its readings."""
-    if tool is _INSPECT:
+    if "eval" in tool.marks:
         return {"model": str(data["eval"]["model"]), "task": str(data["eval"]["task"])}
     if tool is not _OWN:  # pyperf may measure other things than times
         metadata = data.get("metadata")
@@ -347,40 +356,6 @@ def _known(tool: _Tool, data: Document) -> dict[str, Any]:
         del options["goal"]
     unit = "s" if data.get("metric") in ("wall", "cpu") else ""
     return {"timed": problem.goal == "min", "unit": unit, "options": {**options, "rounds": problem.rounds}}
-
-
-def _read_harness(path: Path) -> _Export | None:
-    """Return the samples that lm-evaluation-harness logged; None if the first line is not one of them."""
-    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
-        first = lines.readline()
-        if '"doc_id"' not in first or '"filtered_resps"' not in first:
-            return None
-        model = path.absolute().parent.name.replace("__", "/")
-        task = re.sub(r"^samples_|(_\d{4}-\d\d-\d\dT[^_]*)?\.jsonl(\.gz)?$", "", path.name)
-        return _Export.of(_HARNESS, _harness(chain([first], lines)), model=model, task=task)
-
-
-def _read_folder(folder: Path) -> _Export | None:
-    """Return the newest samples of every benchmark below a folder of criterion, such as target/criterion."""
-    runs = []
-    for file in sorted(folder.rglob("new/sample.json")):
-        data = read_json(file)
-        is_sample = isinstance(data, Mapping) and {"iters", "times"} <= data.keys()
-        refuse(not is_sample, f"{str(file)!r} is not a sample of criterion; run cargo bench again", "file")
-        runs.append(_criterion({**data, "name": file.parent.parent.relative_to(folder).as_posix()}))
-    return _Export.of(_CRITERION, chain(*runs)) if runs else None
-
-
-@contextmanager
-def _explain(tool: _Tool, path: Path) -> Iterator[None]:
-    """Turn errors in the body into one sentence: a file that only looks like an export."""
-    try:
-        yield
-    except TruearmError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        what = f"{path.name!r} looks like an export of {tool.name}, but is not"
-        raise InvalidArgument(f"{what}: {' '.join(repr(error).split()):.120}; export it again", "file") from None
 
 
 def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
