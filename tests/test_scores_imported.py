@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -81,6 +82,9 @@ def test_what_is_not_compared(tmp_path):
         "there are 1,001 files, but at most 1,000 arms can be compared; choose fewer": [one] * 1_001,
         "looks like an export of lm-evaluation-harness, but is not": [harness(tmp_path, bad, wrong, metrics=3)],
     }
+    packed = harness(tmp_path, good, right, packed=True)
+    pathlib.Path(packed).write_bytes(pathlib.Path(packed).read_bytes()[:-40])
+    cases["an export of lm-evaluation-harness, but is not: EOFError"] = [packed]
     for message, files in cases.items():
         with pytest.raises(ta.InvalidArgument, match=message):
             ta.analyze(files)

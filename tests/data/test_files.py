@@ -196,6 +196,7 @@ WRONG = [
     ("a.json.gz", "no", "'a.json.gz' cannot be read"),
     ("a.parquet", "no", "'a.parquet' cannot be read"),
     ("a.jsonl", "no\n", "'a.jsonl' cannot be read"),
+    ("latin.jsonl", b'{"A": "\xe4"}\n', "'latin.jsonl' cannot be read"),
     ("a.arrow", "no", "cannot be read as arrow"),
     ("a.xlsx", "no", "'a.xlsx' is not an Excel workbook"),
     ("a.csv.bz2", "no", "ending '.bz2' of 'a.csv.bz2' is unknown; .*or unpack it"),

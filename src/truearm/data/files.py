@@ -21,12 +21,12 @@ from importlib import import_module
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from truearm.data import engines, importers
+from truearm.data import importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
 from truearm.data.columns import Columns, Dataset, check_case, check_distinct
-from truearm.data.tables import NO_ROWS, Frame, Relation, Table, explain_errors, frame_of, load_frame
+from truearm.data.tables import NO_ROWS, Relation, explain_errors, load_frame
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 from truearm.problem import refuse, require
@@ -60,8 +60,13 @@ def load_files(
         if kind in ("csv", "json", "jsonl", "folder"):
             data = importers.read(files, columns, reduction)
         if data is None:
-            table = _open(files, kind, columns, form, Path(folder.name), has_query=query is not None)
-            data = (table if query is None else table.query(query)).load(columns, reduction)
+            opened = _open(files, kind, columns, form, Path(folder.name))
+            if isinstance(opened, _Reader):
+                data = opened.relation(query).load(columns, reduction)
+            else:
+                msg = "query reads databases, CSV, Parquet and JSON records; convert the file"
+                refuse(query is not None, msg, "query")
+                data = load_frame(opened, columns, reduction, form)
         return data
     finally:
         if data is None or data.counter is None:
@@ -161,77 +166,27 @@ def _raw(file: Path) -> Any:  # noqa: ANN401 - a binary file
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
-def _open(
-    files: Sequence[Path], kind: str, columns: Columns, form: Form, folder: Path, *, has_query: bool
-) -> Table:
-    """Return files of one kind as a table."""
+def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, folder: Path) -> Any:  # noqa: ANN401
+    """Return the reader of files of one kind, or a frame; sheets and records are copied as lines to be read."""
     file = files[0]
     refuse(kind == "folder", f"{str(file)!r} has no CSV, Parquet or JSON lines files; give another folder", "file")
     msg = f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}"
     refuse(len(files) > 1 and kind not in _TABLES, msg, "file")
     if kind == "arrow":
-        return _read_arrow(file, form)
-    copy = folder / "copy" / file.name.removesuffix(".gz")  # errors name it
-    if kind == "excel":
-        _write_rows(_read_sheet(file, form), copy)
-        return _relation([copy], "tsv", columns, form, has_query=has_query)
-    if kind == "json":
-        records = _read_json(file, columns)
-        if isinstance(records, dict):
-            return Frame(records, form, is_padded=False)
-        _write_rows(records, copy)
-        return _relation([copy], "jsonl", columns, form, has_query=has_query)
-    return _relation(files, kind, columns, form, has_query=has_query)
-
-
-def _write_rows(rows: Sequence[Any], copy: Path) -> None:
-    """Write records as JSON lines, and lists of cells as lines separated by tabs."""
-    copy.parent.mkdir()
-    with copy.open("w", encoding="utf-8", newline="") as out:
-        if rows and isinstance(rows[0], dict):
-            out.writelines(f"{json.dumps(row)}\n" for row in rows)
-        else:
-            csv.writer(out, delimiter="\t").writerows(rows)
-
-
-def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, has_query: bool) -> Relation:
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")  # it would be printed among the answer
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
-    with explain_errors(repr(files[0].name) if len(files) == 1 else "one of the files"):
-        reader, keys = _Reader(connection, files, kind, columns, form), _hive_keys(files)
-        read = {"parquet": reader.parquet, "jsonl": reader.json_lines}.get(kind, reader.csv_lines)
-        source, names = read()
-        for key in set(keys).intersection(names):
-            msg = f"both the folders and the files name a column {key!r}; rename the folders, or move the files"
-            raise InvalidArgument(msg, "file")
-        wanted: Collection[str] = columns.by_argument.values()
-        if has_query or columns.arm is None:
-            wanted = [*names, *(key for key in keys if has_query or key == columns.group)]
-        names += keys
-        check_case(names, wanted)
-        return Relation(
-            connection.sql(source),
-            form,
-            is_text=kind != "parquet",
-            is_small=kind != "parquet" and _is_small(files),
-            names=None if has_query else names,
-            connection=connection,
-        )
-
-
-def _is_small(files: Sequence[Path]) -> bool:
-    """Return True if files of text are too short for as many rows as are counted: a row takes four bytes."""
-    is_packed = any(file.suffix.lower() in _PACKED for file in files)
-    return not is_packed and sum(file.stat().st_size for file in files) < 4 * engines.MAX_ROWS
-
-
-def _hive_keys(files: Sequence[Path]) -> list[str]:
-    """Return the columns that folders name, as in variant=A/1.parquet, if those of several files all do."""
-    keys = {tuple(part.partition("=")[0] for part in file.parent.parts if "=" in part) for file in files}
-    return list(keys.pop()) if len(keys) == 1 and len(files) > 1 else []
+        return _read_arrow(file)
+    if kind not in _TABLES:
+        rows = _read_sheet(file, form) if kind == "excel" else _read_json(file, columns)
+        if isinstance(rows, dict):
+            return rows
+        files = [folder / "copy" / file.name.removesuffix(".gz")]  # errors name it
+        files[0].parent.mkdir()
+        with files[0].open("w", encoding="utf-8", newline="") as out:
+            if kind == "excel":
+                csv.writer(out, delimiter="\t").writerows(rows)
+            else:
+                out.writelines(f"{json.dumps(row)}\n" for row in rows)
+        kind = "tsv" if kind == "excel" else "jsonl"
+    return _Reader(files, kind, columns, form)
 
 
 def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) -> None:
@@ -249,19 +204,44 @@ def _packing(files: Sequence[Path]) -> str:
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
 
-class _Reader(NamedTuple):
+class _Reader:
     """Files of one kind, which methods turn into a query and the names of its columns."""
 
-    connection: Any
-    files: Sequence[Path]
-    kind: str
-    columns: Columns
-    form: Form
+    def __init__(self, files: Sequence[Path], kind: str, columns: Columns, form: Form) -> None:
+        import duckdb
+
+        self.files, self.kind, self.columns, self.form = files, kind, columns, form
+        self.connection = duckdb.connect()
+        self.fetch("SET enable_progress_bar = false")  # it would be printed among the answer
+        self.fetch("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
+
+    def relation(self, query: str | None) -> Relation:
+        """Return what a query makes of the files, or all of their rows."""
+        with explain_errors(repr(self.files[0].name) if len(self.files) == 1 else "one of the files"):
+            read = {"parquet": self.parquet, "jsonl": self.json_lines}.get(self.kind, self.csv_lines)
+            source, names = read()
+            for key in set(self.keys).intersection(names):
+                msg = (
+                    f"both the folders and the files name a column {key!r}; rename the folders, or move the files"
+                )
+                raise InvalidArgument(msg, "file")
+            is_all = query is not None or self.columns.arm is None
+            check_case([*names, *self.keys], names if is_all else self.columns.by_argument.values())
+            native: Any = self.connection.sql(source)
+        with explain_errors("the query"):
+            native = native if query is None else native.query("data", query)
+        return Relation(native, self.form, None if self.kind == "parquet" else self.connection)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that folders name, as in variant=A/1.parquet, if those of several files all do."""
+        keys = {tuple(part.partition("=")[0] for part in file.parent.parts if "=" in part) for file in self.files}
+        return list(keys.pop()) if len(keys) == 1 and len(self.files) > 1 else []
 
     @property
     def options(self) -> str:
         """How columns that folders name are read: as text."""
-        types = ", ".join(f"{literal(key)}: VARCHAR" for key in _hive_keys(self.files))
+        types = ", ".join(f"{literal(key)}: VARCHAR" for key in self.keys)
         return f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
@@ -296,7 +276,7 @@ class _Reader(NamedTuple):
         first = self.fetch(f"SELECT unnest(json_keys(json)) FROM (FROM {lines} LIMIT 1)")
         others = self.fetch(f"SELECT DISTINCT unnest(json_keys(json)) AS key FROM {lines} ORDER BY key")
         names = list(dict.fromkeys(key for (key,) in [*first, *others]))
-        cells = [quote(key) for key in _hive_keys(self.files)]
+        cells = [quote(key) for key in self.keys]
         for name in names:
             path = literal('$."' + name.replace('"', '\\"') + '"')
             cell = f"json_extract_string(json, {path})"
@@ -314,7 +294,7 @@ class _Reader(NamedTuple):
         filled = [file for file in self.files if file.stat().st_size or len(self.files) == 1]
         headers = [(self.header(file), file) for file in filled]
         alike = [(header, [file for _, file in group]) for header, group in groupby(headers, key=itemgetter(0))]
-        keys, wanted, parts = _hive_keys(self.files), self.columns.by_argument.values(), []
+        keys, wanted, parts = self.keys, self.columns.by_argument.values(), []
         _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike}, wanted)
         for (sep, above, names), group in alike:
             check_distinct(filter(None, names), wanted=wanted if self.columns.arm else None)
@@ -427,10 +407,8 @@ def _check_sheets(file: Path) -> None:
             refuse(is_far, f"{msg}; save the table as CSV", "file")
 
 
-def _read_arrow(file: Path, form: Form) -> Frame:
+def _read_arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
     feather = _import("pyarrow.feather", file.name, "pyarrow, or save it as Parquet")
-    import narwhals as nw
-
     try:
         table = feather.read_table(file, memory_map=False)  # a truncated mapped file ends the process
         table.validate(full=True)  # a wrong offset would be followed to anywhere
@@ -438,7 +416,7 @@ def _read_arrow(file: Path, form: Form) -> Frame:
         msg = f"{file.name!r} cannot be read as arrow: {first_line(error)}; write it again"
         raise InvalidArgument(msg, "file") from None
     check_case(table.column_names, table.column_names)
-    return frame_of(nw.from_native(table), form)
+    return table
 
 
 def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table

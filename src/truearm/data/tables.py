@@ -116,7 +116,7 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
         msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
         refuse(not isinstance(name, str), msg, "frame")
     if not isinstance(table, nw.LazyFrame):
-        return frame_of(table, form).load(columns, reduction)
+        return Frame(table.to_dict(), form).load(columns, reduction)
     if table.implementation.is_duckdb():
         return Relation(table.to_native(), form).load(columns, reduction)
     columns.check_in(names)
@@ -155,10 +155,6 @@ class Table:
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         """Return a cell; rows count from 0."""
         raise NotImplementedError
-
-    def query(self, sql: str) -> "Table":  # noqa: ARG002 - of tables in DuckDB
-        """Return what a query makes of this table, which it calls `data`."""
-        raise InvalidArgument("query reads databases, CSV, Parquet and JSON records; convert the file", "query")
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm, in the order of the rows unless a column says another one."""
@@ -306,41 +302,30 @@ class Relation(Table):
         self,
         native: Any,  # noqa: ANN401 - a DuckDB relation
         form: Form,
-        *,
-        is_text: bool = False,
-        is_small: bool = False,
-        names: Sequence[str] | None = None,
-        connection: Any = None,  # noqa: ANN401 - a connection of our own, kept open as long as the relation
+        text_in: Any = None,  # noqa: ANN401 - the connection that reads files of text
     ) -> None:
-        self.native, self.form, self._is_text, self._is_small = native, form, is_text, is_small
-        self._connection = connection
+        self.native, self.form, self._text_in = native, form, text_in
         self._arm: str | None = None
         with explain_errors():
             self._types = dict(zip(native.columns, map(str, native.types), strict=True))
-        self.names = list(self._types if names is None else names)
+        self.names = list(self._types)
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm; many rows are counted, or reduced to their units, by DuckDB."""
         columns.check_in(self.names)
         self._arm = columns.arm
         with explain_errors():
-            if columns.arm is not None and not self._is_small:
+            if columns.arm is not None:
                 n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
                 if n > engines.MAX_ROWS or (columns.group is not None and n > REDUCED_ROWS):
                     return self._load_large(columns, reduction, n)
-            if self._is_text:  # it is parsed once
-                chosen = [*columns.by_argument.values(), *columns.suspects(self.names)] if columns.arm else ["*"]
-                cells = ", ".join("*" if name == "*" else quote(name) for name in dict.fromkeys(chosen))
-                self._connection.execute(f"DROP TABLE IF EXISTS {_CELLS}")
-                self.native.query(_SOURCE, f"SELECT {cells} FROM {_SOURCE}").create(_CELLS)
-                self.native = self._connection.table(_CELLS)
+            if self._text_in is not None:  # it is parsed once
+                chosen = (
+                    [*columns.by_argument.values(), *columns.suspects(self.names)] if columns.arm else self.names
+                )
+                self.native.select(*map(quote, dict.fromkeys(chosen))).create(_CELLS)
+                self.native = self._text_in.table(_CELLS)
             return super().load(columns, reduction)
-
-    def query(self, sql: str) -> Table:
-        """Return what a query makes of this table."""
-        with explain_errors("the query"):
-            found = self.native.query("data", sql)
-            return Relation(found, self.form, is_text=self._is_text, connection=self._connection)
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
         msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
@@ -416,8 +401,8 @@ class Relation(Table):
             data.counter.keep = self
         if columns.suspects(self.names):
             head = copy(self)
-            head.native, head._is_small = self.native.limit(SUSPECT_ROWS), True
-            data = data._replace(suspects=head.load(columns._replace(order=None), reduction).suspects)
+            head.native = self.native.limit(SUSPECT_ROWS)
+            data = data._replace(suspects=Table.load(head, columns._replace(order=None), reduction).suspects)
         return data._replace(notes=(*([unreadable_note(bad, value)] if bad else []), *data.notes))
 
     def _fetch(self, sql: str) -> dict[str, NDArray[Any]]:
@@ -425,7 +410,7 @@ class Relation(Table):
         return {name: engines.unmask(column) for name, column in found.items()}
 
     def _is_text_column(self, column: str) -> bool:
-        return self._is_text and self._types[column] == "VARCHAR"
+        return self._text_in is not None and self._types[column] == "VARCHAR"
 
     def _name(self, column: str) -> str:
         """Return the SQL of a column as names, NULL for empty cells."""
@@ -489,11 +474,6 @@ def _explain(error: str, name: str) -> str:
     return f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
 
 
-def frame_of(table: Any, form: Form) -> Frame:  # noqa: ANN401 - a narwhals frame
-    """Return a frame of narwhals as a table."""
-    return Frame({name: table[name] for name in table.columns}, form)
-
-
 def unreadable_note(n: int, column: str) -> str:
     """Return the note on cells that are not numbers."""
     cells = "1 cell is" if n == 1 else f"{n:,} cells are"
@@ -501,7 +481,8 @@ def unreadable_note(n: int, column: str) -> str:
 
 
 def _collect(lazy: Any, form: Form) -> Frame:  # noqa: ANN401 - a lazy narwhals frame
-    return frame_of(lazy.collect() if lazy.implementation.is_polars() else lazy.collect("pyarrow"), form)
+    frame = lazy.collect() if lazy.implementation.is_polars() else lazy.collect("pyarrow")
+    return Frame(frame.to_dict(), form)
 
 
 def _no_order(column: str) -> InvalidArgument:
