@@ -69,12 +69,6 @@ class Form(NamedTuple):
             raise InvalidArgument(msg, "encoding", form.encoding) from None
         return form
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """The fields that differ from their defaults and say how text is written."""
-        defaults = {**self._field_defaults, "unreadable": self.unreadable}
-        return {name: value for name, value in self._asdict().items() if value != defaults[name]}
-
 
 PLAIN = Form()
 

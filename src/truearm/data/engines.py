@@ -30,8 +30,7 @@ from truearm.problem import refuse
 
 MAX_ROWS = 1 << 24  # readings in memory; more are counted
 MAX_GROUPS = 1 << 22  # units or rounds whose names are fetched
-_HEAD_ROWS = 1 << 18  # first rows, which show where readings are dense
-_SAMPLED_ROWS = 1 << 16  # of them
+_HEAD_ROWS = 1 << 16  # first rows, which show where readings are dense
 _PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _TABLE_CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _MAX_PASSES = 3  # over the data for figures beside the decision; the decision takes as many as it needs
@@ -50,7 +49,13 @@ def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwha
         what = " ".join(f"{type(error).__name__}: {error}".split())
         msg = f"{lazy.implementation.value} does not answer: {what:.200}; analyze a copy of the rows, as Parquet"
         raise InvalidArgument(msg) from None
-    return {name: _column(frame[name]) for name in frame.columns}
+    columns = frame.to_dict().items()
+    return {
+        name: np.asarray(
+            series.to_numpy() if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
+        )
+        for name, series in columns
+    }
 
 
 def unmask(column: NDArray[Any]) -> NDArray[Any]:
@@ -58,10 +63,6 @@ def unmask(column: NDArray[Any]) -> NDArray[Any]:
     if column.dtype.kind == "O":
         return np.array(column.tolist(), dtype=object)  # with None under a mask
     return np.ma.filled(column.astype(np.float64), np.nan) if np.ma.is_masked(column) else np.ma.getdata(column)
-
-
-def _column(series: Any) -> NDArray[Any]:  # noqa: ANN401 - a narwhals series
-    return np.asarray(series.to_numpy()) if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
 
 
 def prepare(table: Any, columns: Columns) -> Any:  # noqa: ANN401 - lazy narwhals frames
@@ -104,14 +105,9 @@ def _knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
 
 
 def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence[Any] = ()) -> Dataset:  # noqa: ANN401
-    """Return the readings of more than `MAX_ROWS` rows: one per unit or round, or counts.
+    """Return the readings of more than `MAX_ROWS` prepared rows: one per unit or round, or counts.
 
-    Parameters
-    ----------
-    rows
-        A lazy narwhals frame with the columns arm and value, and grp and ord if there are a group and an order.
-    parts
-        The same rows in parts that share no group: medians of all groups at once take much memory.
+    Parts are the same rows, and share no group: medians of all groups at once take much memory.
     """
     import narwhals as nw
 
@@ -205,26 +201,16 @@ def _one_per_group(rows: Any, reduction: Reduction) -> Any:  # noqa: ANN401 - la
 
 
 class Counter:
-    """Readings that an engine counts: a table of counts, and a way to count some of its buckets again.
+    """Readings that an engine counts: a table of counts, and a way to count some of its buckets again."""
 
-    Parameters
-    ----------
-    rows
-        A lazy narwhals frame with the columns arm and value.
-    """
-
-    keep: object = None
-    """What must not be closed while rows are read."""
-
-    def __init__(self, rows: Any) -> None:  # noqa: ANN401 - a lazy narwhals frame
+    def __init__(self, rows: Any) -> None:  # noqa: ANN401 - a lazy narwhals frame with the columns arm and value
         import narwhals as nw
 
         self._rows, self._passes = rows, 0
         head = fetch(rows.head(_HEAD_ROWS))
-        every = max(1, head["value"].size // _SAMPLED_ROWS)
-        values, names = head["value"][::every].astype(np.float64) + 0.0, head["arm"][::every]
+        values = head["value"].astype(np.float64) + 0.0
         finite = np.isfinite(values)
-        values, arms = values[finite], np.unique(names[finite].astype(str), return_inverse=True)[1]
+        values, arms = values[finite], np.unique(head["arm"][finite].astype(str), return_inverse=True)[1]
         ruler = Ruler((Zone(0.0, 1.0, 1),))
         if values.size:
             parts = max(256, min(_PARTS, _TABLE_CELLS // max(1, arms.max() + 1)))
@@ -239,12 +225,7 @@ class Counter:
     def refine(self, needed: set[int], wanted: set[int]) -> bool:
         """Count some buckets again, in finer ones or value by value; return False if there is nothing to do.
 
-        Parameters
-        ----------
-        needed
-            Buckets for which another pass is made if it must be.
-        wanted
-            Buckets that come along in the first passes.
+        Another pass is made for the buckets needed; those wanted come along in the first passes.
         """
         import narwhals as nw
 

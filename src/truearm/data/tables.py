@@ -57,29 +57,17 @@ Bad = dict[str, NDArray[np.bool_]]
 
 
 def load(
-    source: Any,  # noqa: ANN401 - a frame, a path or several, or readings loaded before
+    source: Any,  # noqa: ANN401 - a frame, a path, or several paths
     columns: Columns = NO_COLUMNS,
     reduction: Reduction = MEDIANS,
     form: Form = PLAIN,
     query: str | None = None,
 ) -> Dataset:
-    """Return the readings of each arm in a frame, a file, several files or a database.
+    """Return the readings of each arm in a frame, or in a file, several files or a database.
 
-    Parameters
-    ----------
-    source
-        A dict of sequences, a frame that narwhals understands, a path, a pattern, a folder, the address of a
-        database, "-" for standard input, or a list of paths.
-    query
-        The rows to read, in SQL; a file is called `data` in it.
+    A path may be a pattern, a folder, the address of a database, or "-" for standard input. A query in SQL chooses
+    rows; a file is called `data` in it.
     """
-    if isinstance(source, Dataset):
-        if columns.round == "rows":
-            return source.align()
-        for name in columns.by_argument:
-            msg = f"{name} is given, but these readings are loaded already; remove it, or give the table"
-            raise InvalidArgument(msg, name)
-        return source
     if isinstance(source, Counts):
         return Dataset({}, counted=source)
     paths = [source] if isinstance(source, str | Path) else source
@@ -88,9 +76,9 @@ def load(
 
         return load_files(list(map(str, paths)), columns, reduction, form, query)
     refuse(query is not None, "query is for files and databases; remove it for data in memory", "query")
-    for name, value in form.changes.items():
+    for name, value in form._replace(unreadable=PLAIN.unreadable)._asdict().items():
         msg = f"{name}={value!r} says how a file is written; remove it for data in memory"
-        raise InvalidArgument(msg, name, value)
+        refuse(value != getattr(PLAIN, name), msg, name, value)
     return load_frame(source, columns, reduction, form)
 
 
@@ -397,8 +385,6 @@ class Relation(Table):
         wheres = (f"SELECT * FROM {_CELLS} WHERE hash(grp) % {total} = {i}" for i in range(total))
         parts = [nw.from_native(rows.query(_CELLS, where)) for where in wheres]
         data = engines.load_rows(nw.from_native(rows), columns, reduction, parts)
-        if data.counter is not None:
-            data.counter.keep = self
         if columns.suspects(self.names):
             head = copy(self)
             head.native = self.native.limit(SUSPECT_ROWS)
