@@ -6,8 +6,8 @@ MADs, and the quality curve of the best arm.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -61,11 +61,11 @@ def certify(
     mark = digest(problem, tapes) if mark is None else mark
     certificate = Certificate.of(verdict, problem=problem, digest=mark, origin=origin)
     leader = _leader(pairs, verdict)
-    found = rejections(certificate, tapes, pairs.samples, leader=leader or 0)
-    doubtful, judge = verdict.status is Status.DOUBTFUL, found.judge
+    judge = judge_claims(certificate, tapes, pairs.samples, leader=leader or 0)
+    doubtful = verdict.status is Status.DOUBTFUL
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # evidence says nothing about a user's estimator
-    behind = _not_excluded(found, verdict)
+    behind = _not_excluded(judge, verdict)
     ties = _ties(judge, verdict, behind)
     measured = as_measured(judge, tapes)
     open_ = ties if verdict.best else behind
@@ -78,7 +78,7 @@ def certify(
         may_tie=tuple(arm for arm in behind if arm not in ties) if verdict.best else (),
         candidates=candidates,
         pulls={arm: len(tapes.get(arm, ())) for arm in problem.arms},
-        breakdown=_breakdown(found, verdict) if compared else NOTHING,
+        breakdown=_breakdown(judge, verdict) if compared else NOTHING,
         breakdown_estimate=_breakdown_estimate(judge) if compared else NOTHING,
         tolerance=_tolerance(judge, verdict) if compared else math.inf,
         better_by=_leads(judge, verdict) if compared else (),
@@ -169,38 +169,8 @@ def describe(judge: Judge, i: int, *, known: bool = True) -> Arm:
     return Arm(name, n, judge.estimate(i), *true, *core, *judge.spread(i, known=known))
 
 
-@dataclass(frozen=True, slots=True)
-class Rejections:
-    """The judges that reject the rivals of a leader.
-
-    A rival is rejected at eps if all readings reject it, or those at the date of its claim did: the best arm is
-    ever rejected at the one true eps with probability at most delta (T6).
-    """
-
-    judge: Judge
-    earlier: Mapping[int, Judge]
-    """The judges of arms that were rejected before the end, as of then."""
-
-    def breakdown(self, rivals: Sequence[int], accuracy: float = 1e-7) -> Breakdown:
-        """Return the largest eps at which all these rivals are rejected, by adversary (evidence T6)."""
-
-        def point(adversary: Adversary) -> float | None:
-            judge = self.judge.under(adversary)
-            past = self.earlier if judge.rule == self.judge.pairs else {}
-            earlier = {i: other.under(adversary) for i, other in past.items()}
-            return judge.breakdown(rivals, adversary, earlier=earlier, accuracy=accuracy)
-
-        oblivious = point(Adversary.OBLIVIOUS)
-        if oblivious is None and not self.earlier:
-            return NOTHING  # no adversary needs less evidence than the weakest one
-        prescient = point(Adversary.PRESCIENT)
-        if prescient is not None and self.judge.target.is_symmetric:
-            return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
-        return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
-
-
-def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Rejections:
-    """Return the judges that reject the leader's rivals, now and at the dates of their claims."""
+def judge_claims(certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int) -> Judge:
+    """Return the judge that rejects the leader's rivals, now and at the dates of their claims."""
     arms, latest = certificate.problem.arms, tuple(sample.n for sample in samples)
     last = Claim("", arms[leader], None, len(certificate.entries))
     now, earlier = certificate.judge(last, tapes, samples), {}
@@ -210,7 +180,7 @@ def rejections(certificate: Certificate, tapes: Readings, samples: Sequence[Samp
             is_last = claim.counts is None
             judge = now.after(leader=accuser) if is_last else certificate.judge(claim, tapes)
             earlier[arms.index(claim.arm)] = judge
-    return Rejections(now, earlier)
+    return now.after(earlier=earlier)
 
 
 def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
@@ -235,7 +205,7 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     return alike if len(alike) > 1 and judge.problem.arms[leader] in alike else ()
 
 
-def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
+def _not_excluded(judge: Judge, verdict: Verdict) -> tuple[str, ...]:
     """Return the rejected arms that closed evidence does not put behind.
 
     Those of a best arm may tie with it (T11). If no arm is best, an arm is excluded only by evidence that is
@@ -243,14 +213,9 @@ def _not_excluded(found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     """
     if verdict.rule is None:
         return tuple(c.arm for c in verdict.claims if c.bounds and c.bounds[0] == c.bounds[1])
-    judge = found.judge
-    arms, bar = judge.problem.arms, judge.log_strict if verdict.best is None else judge.log_threshold
-
-    def is_behind(i: int) -> bool:
-        judges = (judge, found.earlier[i]) if i in found.earlier else (judge,)
-        return any(one.against(i, closed=True, enough=bar).log_value >= bar for one in judges)
-
-    return tuple(arm for i, arm in enumerate(arms) if arm in verdict.rejected and not is_behind(i))
+    bar = judge.log_strict if verdict.best is None else judge.log_threshold
+    rejected = ((i, arm) for i, arm in enumerate(judge.problem.arms) if arm in verdict.rejected)
+    return tuple(arm for i, arm in rejected if not judge.is_rejected(i, bar, closed=True))
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
@@ -261,12 +226,11 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     return tuple(Lead(judge.problem.arms[i], *judge.lead(i)) for i in others)
 
 
-def _breakdown(found: Rejections, verdict: Verdict) -> Breakdown:
+def _breakdown(judge: Judge, verdict: Verdict) -> Breakdown:
     """Return eps* per adversary (evidence T6): by pairs, and at least that of the decision."""
-    judge = found.judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # the closest rival decides: the others are quick
-    points = found.breakdown(closest)
+    points = judge.breakdown(closest)
     return points.at_least(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
 
 
@@ -278,8 +242,7 @@ def _breakdown_estimate(judge: Judge) -> Breakdown:
     def least(adversary: Adversary) -> float:
         return min((estimate(head, judge.samples[i], adversary) for i in rivals), default=1.0)
 
-    others = least(Adversary.OBLIVIOUS)  # and prescient: endless readings leave nothing to foresee
-    return Breakdown(others, others, least(Adversary.MALICIOUS))
+    return Breakdown(*map(least, Adversary))
 
 
 def _tolerance(judge: Judge, verdict: Verdict) -> float:

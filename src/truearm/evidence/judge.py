@@ -7,7 +7,7 @@ margins and breakdown points are searches over contamination and shift of its ev
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -77,6 +77,8 @@ class Judge:
     entries: tuple[Entry, ...] = ()
     """For the pooled rule, the arms that were followed, in that order, one at a time."""
     design: Design = "sequential"
+    earlier: Mapping[int, "Judge"] = field(default_factory=dict)
+    """The judges of arms that were rejected before the end, as of then."""
 
     @staticmethod
     def of(
@@ -137,8 +139,10 @@ class Judge:
         probability; `both` is False for a statement that names the direction.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
+        earlier = {i: judge.under(adversary) for i, judge in self.earlier.items()} if rule == self.pairs else {}
         rule = rule if both else one_sided(rule)
-        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule, share), entries=())
+        bar = log_threshold(self.problem, rule, share)
+        return replace(self, rule=rule, log_threshold=bar, entries=(), earlier=earlier)
 
     @property
     def is_hopeless(self) -> bool:
@@ -296,40 +300,41 @@ class Judge:
         """Return True if endless pulls of this kind could not certify any arm that is alive."""
         return self.is_hopeless or self.target.is_futile(self.samples, alive, self.trust, self.problem.delta)
 
+    def is_rejected(self, judged: int, bar: float, *, closed: bool = False, trust: Trust | None = None) -> bool:
+        """Return True if all readings reject an arm, or those at the date of its claim did (evidence T6)."""
+        judges = (self, self.earlier[judged]) if judged in self.earlier else (self,)
+        return any(j.against(judged, closed=closed, trust=trust, enough=bar).log_value >= bar for j in judges)
+
     def breakdown(
-        self,
-        judged: Sequence[int],
-        adversary: Adversary,
-        *,
-        closed: bool = False,
-        earlier: "Mapping[int, Judge] | None" = None,
-        accuracy: float = 1e-7,
-    ) -> float | None:
-        """Return the largest eps of an adversary up to which all these arms are rejected (evidence T6).
+        self, judged: Sequence[int], *, closed: bool = False, share: float = 1.0, accuracy: float = 1e-7
+    ) -> Breakdown:
+        """Return the largest eps up to which all these arms are rejected, by adversary.
 
-        With `closed` they are to be strictly worse. Evidence of `earlier` judges counts if it is more.
+        The best arm is ever rejected at the one true eps with probability at most delta (evidence T6). With
+        `closed` the arms are to be strictly worse, a statement that names the direction.
         """
-        bar, certified = self.log_threshold, self.target.eps_limit(adversary)
-        past = earlier or {}
 
-        def holds(arm: int, eps: float) -> bool:
-            judges = (self, past[arm]) if arm in past else (self,)
-            found = (j.against(arm, closed=closed, trust=Trust(eps, adversary), enough=bar) for j in judges)
-            return any(evidence.log_value >= bar for evidence in found)
+        def point(adversary: Adversary) -> float | None:
+            judge, certified = self.under(adversary, share, both=not closed), self.target.eps_limit(adversary)
 
-        for place, arm in enumerate(judged):
-            if place and holds(arm, certified):
-                continue
-            if not holds(arm, 0.0):
-                return None
-            certified = last_true(partial(holds, arm), 0.0, certified, accuracy=1e-3 * accuracy, relative=accuracy)
-        return certified
+            def holds(arm: int, eps: float) -> bool:
+                return judge.is_rejected(arm, judge.log_threshold, closed=closed, trust=Trust(eps, adversary))
+
+            for place, arm in enumerate(judged):
+                if place and holds(arm, certified):
+                    continue
+                if not holds(arm, 0.0):
+                    return None
+                near = {"accuracy": 1e-3 * accuracy, "relative": accuracy}
+                certified = last_true(partial(holds, arm), 0.0, certified, **near)
+            return certified
+
+        return Breakdown(*map(point, Adversary))
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0, *, accuracy: float = 1e-4) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
-        judges = {a: replace(self, leader=better).under(a, share, both=False) for a in Adversary}
-        # closed cuts: two equal arms do not exclude each other
-        return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=accuracy) for a, j in judges.items()))
+        judge = replace(self, leader=better, earlier={})
+        return judge.breakdown([worse], closed=True, share=share, accuracy=accuracy)
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
         """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).

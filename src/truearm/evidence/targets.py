@@ -103,11 +103,6 @@ class Target(ABC):
         return trust.eps >= self.eps_limit(trust.adversary)
 
     @property
-    def is_symmetric(self) -> bool:
-        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
-        return True
-
-    @property
     def strict_by_pairs(self) -> bool:
         """Whether margins come from the leader's whole sample alone, because legs need not give nested claims."""
         return True

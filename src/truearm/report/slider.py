@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truearm.claims.certificate import Status, Tapes
-from truearm.claims.certify import judge_of, rejections
+from truearm.claims.certify import judge_claims, judge_of
 from truearm.claims.result import Result
 from truearm.evidence import Judge
 from truearm.problem import Adversary, Contamination, Interval
@@ -64,7 +64,7 @@ class Slider:
         if self.leader is None:
             return {adversary: {} for adversary in Adversary}
         leader = arms.index(self.leader)
-        found = rejections(result.certificate, self.tapes, self.judge.samples, leader=leader)
+        found = judge_claims(result.certificate, self.tapes, self.judge.samples, leader=leader)
         rivals = [i for i, arm in enumerate(arms) if i != leader and arm not in result.ties]
         points = {arms[i]: tuple(found.breakdown([i], accuracy=1e-5)) for i in rivals}
 
