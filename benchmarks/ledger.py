@@ -40,6 +40,11 @@ def times(rng, typical, size, noise=0.03):
     return typical * np.exp(noise * rng.normal(size=size)) * spikes
 
 
+def level_of(number, accepted, **settings):
+    """Return the level of a gate by its number and the number of gates accepted before it."""
+    return Account(gates=[None] * (number - 1), accepted=accepted, **settings).next_level
+
+
 def decide(candidate, base, log_bar):
     """Return the verdict of a gate, its rounds, and the log-evidence it closed with."""
     places = np.arange(1, candidate.size + 1)
@@ -70,7 +75,7 @@ def useless():
         for number in range(1, 101):
             base, candidate = times(rng, 1.0, ROUNDS, noise), times(rng, slower, ROUNDS, noise)
             for name, rate in names.items():
-                level = Account(error_rate=rate).level(number, accepted[name])
+                level = level_of(number, accepted[name], error_rate=rate)
                 verdict, _, seen = decide(candidate, base, -math.log(level))
                 accepted[name] += verdict == "accepted"
             accepted["medians"] += greedy(candidate, base)
@@ -91,7 +96,6 @@ def useless():
 
 def real():
     """Loops of 200 proposals with 10 real gains of 5%; each accepted one becomes the base."""
-    account = Account(expected=200)
     rules = ("ledger, fdr", "single gates", "medians", "t-test")
     shares, found = {rule: [] for rule in rules}, {rule: [] for rule in rules}
     rounds = {rule: [] for rule in rules[:2]}
@@ -102,7 +106,7 @@ def real():
         for number in range(200):
             is_real = number in gains
             base, candidate = times(rng, 1.0, ROUNDS), times(rng, 0.95 if is_real else 1.0, ROUNDS)
-            level = account.level(number + 1, right["ledger, fdr"] + wrong["ledger, fdr"])
+            level = level_of(number + 1, right["ledger, fdr"] + wrong["ledger, fdr"], expected=200)
             for rule, log_bar in (("ledger, fdr", -math.log(level)), ("single gates", SINGLE)):
                 verdict, n, _ = decide(candidate, base, log_bar)
                 (right if is_real else wrong)[rule] += verdict == "accepted"
@@ -135,7 +139,7 @@ def through_ledger():
                 f"{number}", lambda it=mine: next(it), lambda it=theirs: next(it), goal="min", max_pulls=120
             )
             n = gate.result.total // 2
-            assert gate.level == Account(expected=gates).level(number + 1, accepted)
+            assert gate.level == level_of(number + 1, accepted, expected=gates)
             assert math.isclose(gate.log_evidence, table()[n, int((candidate < base)[:n].sum())], abs_tol=1e-9)
             assert gate.accepted == (decide(candidate[:n], base[:n], gate.log_bar)[0] == "accepted")
             accepted += gate.accepted

@@ -10,7 +10,7 @@ from reference import vectors
 from truearm import families, lab
 from truearm.bounds.limits import kl
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.families.shapes import Shape
+from truearm.families import Shape
 
 VECTORS = vectors("vectors", "evidence_vectors")
 # instances of evidence section 5, computed elsewhere: pulls at delta = .05, eps = .05 worst, separated

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families import Law, Numbers, as_given, gaussian
-from truearm.families.shapes import Array
+from truearm.families import Array, Law, Numbers, as_given, gaussian
 from truearm.problem import Adversary, Contamination, check_adversary, check_eps, require
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
-from truearm.families import SAME_LEVEL, Law, Located, Piecewise
-from truearm.families.shapes import Array, Shape
+from truearm.families import SAME_LEVEL, Array, Law, Located, Piecewise, Shape
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
 from truearm.problem import Contamination, Tolerance, check_eps, check_reach, require
