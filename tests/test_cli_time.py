@@ -63,6 +63,11 @@ def test_interpreters_are_compared():
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
         (("1", "-n", "a", "-n", "b"), "there are 2 names for 1 statement; give one -n for each"),
         (("1", "--python", "python9"), "--python 'python9' cannot be started: No such file or directory"),
+        (
+            ("1 +", "--python", "python3"),
+            "statement '1 +' is not Python in python3: invalid syntax (statement, line 1)",
+        ),
+        (("1", "--python", "false"), "exit code 1 in false, which must be Python 3.8 or later"),
         (("1", "--python", "true"), "does not answer as Python does; name another interpreter"),
         (("import os; os._exit(0)",), "unless statement 'import os; os._exit(0)' ends its own process"),
         (("while True: pass", "1", "--max-time", "2"), "did not end within 2 s; allow more time"),

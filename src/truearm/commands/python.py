@@ -43,12 +43,16 @@ if asked["path"] is not None:
 reply = os.dup(1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 try:
-    timed = timeit.Timer(asked["text"], asked["setup"], globals={"__name__": "__main__"}).timeit
+    for compiled in ("setup", "statement"):
+        compile(asked[compiled], compiled, "exec")
+    compiled = None
+    timed = timeit.Timer(asked["statement"], asked["setup"], globals={"__name__": "__main__"}).timeit
     found = {"number": measure(timed, asked["loops"]) if asked["loops"] else calibrate(timed)}
 except BaseException as error:
     import traceback
     lines = [place[1] for place in traceback.extract_tb(error.__traceback__) if place[0] == "<timeit-src>"]
-    found = {"error": traceback.format_exception_only(type(error), error)[-1].strip(), "line": (lines or [0])[0]}
+    text = str(error) if compiled else traceback.format_exception_only(type(error), error)[-1].strip()
+    found = {"error": text, "line": (lines or [0])[0], "compiled": compiled}
 os.write(reply, json.dumps(found).encode())
 """
 
@@ -65,15 +69,6 @@ class FreshTimer:
     """`sys.path` of the process; None for the interpreter's own, and the folder it is started in."""
     timeout: float | None = None  # seconds that one process may take
 
-    def __post_init__(self) -> None:
-        for name, code in (("setup", self.setup), ("statement", self.text)):
-            try:
-                compile(code, f"<{name}>", "exec")
-            except (SyntaxError, ValueError) as error:
-                where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-                msg = f"{name} {_shorten(code)} is not Python: {getattr(error, 'msg', error)}{where}"
-                raise InvalidArgument(msg, name, code) from None
-
     def calibrate(self) -> "FreshTimer":
         """Return it with enough loops for a block."""
         return replace(self, loops=int(self._run(0)))
@@ -83,7 +78,7 @@ class FreshTimer:
         return self._run(self.loops)
 
     def _run(self, loops: int) -> float:
-        asked = {"path": self.path, "text": self.text, "setup": self.setup, "loops": loops}
+        asked = {"path": self.path, "statement": self.text, "setup": self.setup, "loops": loops}
         try:
             run = subprocess.run(  # on every system, unlike `process.run`
                 [self.python, "-c", _program(), json.dumps(asked)],
@@ -106,10 +101,16 @@ class FreshTimer:
         if not reply and not exit_code:
             what = f"name another interpreter, unless statement {_shorten(self.text)} ends its own process"
             raise InvalidArgument(f"{self.python!r} does not answer as Python does; {what}", "python", self.python)
-        failed = {"error": f"the process ended with exit code {exit_code}"}
+        where = "" if self.python == sys.executable else f" in {self.python}"
+        ended = f"the process ended with exit code {exit_code}"
+        failed = {"error": f"{ended}{where}, which must be Python 3.8 or later" if where else ended}
         found: dict[str, Any] = json.loads(reply) if reply else failed
         if "number" in found:
             return float(found["number"])
+        if name := found.get("compiled"):
+            code = self.setup if name == "setup" else self.text
+            msg = f"{name} {_shorten(code)} is not Python{where}: {printable(found['error']):.200}"
+            raise InvalidArgument(msg, name, code)
         in_setup = 3 <= found.get("line", 0) <= 3 + self.setup.count("\n")  # where timeit puts it
         what = f"setup {_shorten(self.setup)}" if in_setup else f"statement {_shorten(self.text)}"
         words = printable(found["error"])
@@ -122,7 +123,8 @@ class FreshTimer:
 @cache
 def _program() -> str:
     """Return what a fresh process runs: the functions below, which import little."""
-    known = f"import time, timeit\nBLOCK_S, BLOCKS, MAX_READING_S = {BLOCK_S}, {BLOCKS}, {MAX_READING_S}\n"
+    known = "from __future__ import annotations\nimport time, timeit\n"
+    known += f"BLOCK_S, BLOCKS, MAX_READING_S = {BLOCK_S}, {BLOCKS}, {MAX_READING_S}\n"
     return known + "\n".join(inspect.getsource(part) for part in (calibrate, measure, _blocks)) + _WORKER
 
 
