@@ -1,9 +1,9 @@
 """Show a race while it runs, on a terminal's standard error: drawn between runs, never during one."""
 
 import math
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from truearm.report.tables import column_widths
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
 _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
@@ -29,119 +28,100 @@ _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
 
 
-class Board:
-    """Shows where a race stands, of at most `limit` seconds; of a suite, how far its comparisons are."""
+@contextmanager
+def board(
+    race: Race, *, unit: str | None, limit: float, suite: Callable[[], Progress | None]
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that shows, if it is time to, where a race of at most `limit` seconds stands."""
+    load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
+    from rich.console import Console
+    from rich.live import Live
 
-    def __init__(
-        self, race: Race, *, unit: str | None, limit: float, suite: Callable[[], Progress | None] = lambda: None
-    ) -> None:
-        self._race, self._study, self._suite = race, race.study, suite
-        self._unit, self._limit = unit, limit
-        self._started, self._pulls = time.monotonic(), race.study.pulls
-        self._next = 0.0
-        self._live: Live | None = None
+    console = Console(stderr=True)
+    console.width -= ECHO_COLUMNS
+    # no refresh thread: it would draw while a command is being measured
+    live = Live("first run; Ctrl-C to stop", console=console, auto_refresh=False, transient=True)
+    started, pulls, due = time.monotonic(), race.study.pulls, 0.0
 
-    def __enter__(self) -> "Board":
-        _show_line("first run; Ctrl-C to stop")  # rich takes as long to load as a race needs to start
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with hold_signals():  # half a stop would leave the cursor hidden
-            if self._live is None:
-                _show_line("")
-            else:
-                self._live.stop()
-
-    def draw(self) -> None:
-        """Draw if it is time to."""
-        now = time.monotonic()
-        if now < self._next:
+    def draw() -> None:
+        nonlocal due
+        if (now := time.monotonic()) < due:
             return
-        live = self._live or self._start()
-        picture = self._picture(now - self._started, live.console.width)
+        progress = _progress(race, now - started, limit, race.study.pulls - pulls)
+        picture = _picture(race, unit, suite(), progress, console.width)
         with hold_signals():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
-        took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
-        self._next = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * took)
+        due = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * (time.monotonic() - now))
 
-    def _start(self) -> "Live":
-        load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
-        from rich.console import Console
-        from rich.live import Live
-
-        # no refresh thread: it would draw while a command is being measured
-        console = Console(stderr=True)
-        console.width -= ECHO_COLUMNS
-        live = Live(console=console, auto_refresh=False, transient=True)
+    try:
         with hold_signals():
-            _show_line("")
-            self._live = live
-            live.start()
-        return live
-
-    def _picture(self, elapsed: float, columns: int) -> "RenderableType":
-        """Return where the race stands: a line or two, and a table whose last rows a small terminal cuts off."""
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        problem, standing, readings = self._study.problem, self._study.standing, self._study.readings
-        if (suite := self._suite()) is not None:
-            rounds = plural(min(map(len, readings.values())), "round")
-            settled = f"{count(suite.pairs_done)} of {count(suite.pairs)} comparisons settled"
-            return Text(f"{rounds}: {settled}; Ctrl-C to stop", style="dim")
-        plain = replace(problem, handicap=None)
-        judge = Judge.of(plain, samples_of(plain, readings))
-        arms = [describe(judge, i) for i in range(len(problem.arms))]
-        unit = unit_for(self._race.setting.metric, arms, self._unit, target=problem.target)
-        baseline = None if problem.handicap is None else problem.handicap.arm
-        titles = ("standing", "evidence") if len(arms) > 1 else ()
-        rows = [("command", "runs", unit.title(column_name(problem)), *titles)]
-        for arm in sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive)):
-            place = _place(standing, arm.name, baseline)
-            evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
-            is_late = self._race.setting.conditions.timeout is not None and arm.observed == problem.censored
-            seen = "time-out" if is_late else number(arm.observed / unit.size)
-            cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
-            rows.append((name_of(arm.name), *cells))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for title, width in zip(rows[0], column_widths(rows, columns, words=False), strict=True):
-            table.add_column(
-                Text(title),
-                justify="left" if title in ("command", *titles) else "right",
-                no_wrap=True,
-                overflow="ellipsis",
-                width=width,
-            )
-        for row in rows[1:]:
-            table.add_row(*map(Text, row), style={"leads": "bold green", "excluded": "dim"}.get(row[-2], ""))
-        runs = {arm.name: arm.n for arm in arms}
-        near = "" if baseline is not None else near_words(standing, max(runs.values()))
-        lines = [Text(self._progress(standing, runs, elapsed), style="dim"), Text(near, style="yellow")]
-        return Group(*filter(None, lines), table)
-
-    def _progress(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
-        done = self._study.pulls - self._pulls
-        left, limit = math.inf, max(0.0, self._limit - elapsed)
-        if done and len(runs) > 1:
-            left = standing.pulls_left(runs, self._race.first) * elapsed / done
-        elif done and (fixed := getattr(self._study.policy, "runs", None)):
-            left = (fixed - self._study.pulls) * elapsed / done
-        rounds = f"{plural(max(runs.values()), 'round')}, " if self._study.problem.rounds else ""
-        setting, pulls = self._race.setting, self._study.pulls
-        builds = f"{plural(pulls, 'build')}, " if setting.random_builds else ""
-        parts = [f"{rounds}{builds}{plural(pulls * setting.runs_per_reading, 'run')}, {words.seconds(elapsed)}"]
-        if left < math.inf:
-            parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
-        if limit < left:
-            parts.append(f"at most {words.seconds(limit)} left")
-        return "; ".join([*parts, "Ctrl-C to stop"])
+            live.start(refresh=True)
+        yield draw
+    finally:
+        with hold_signals():  # half a stop would leave the cursor hidden
+            live.stop()
 
 
-def _show_line(text: str) -> None:
-    """Show a line in place of the last one."""
-    sys.stderr.write(f"\r\x1b[2K{text}")
-    sys.stderr.flush()
+def _picture(
+    race: Race, unit_name: str | None, suite: Progress | None, progress: str, columns: int
+) -> "RenderableType":
+    """Return where the race stands: a line or two, and a table whose last rows a small terminal cuts off."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    problem, standing, readings = race.study.problem, race.study.standing, race.study.readings
+    if suite is not None:
+        rounds = plural(min(map(len, readings.values())), "round")
+        settled = f"{count(suite.pairs_done)} of {count(suite.pairs)} comparisons settled"
+        return Text(f"{rounds}: {settled}; Ctrl-C to stop", style="dim")
+    plain = replace(problem, handicap=None)
+    judge = Judge.of(plain, samples_of(plain, readings))
+    arms = [describe(judge, i) for i in range(len(problem.arms))]
+    unit = unit_for(race.setting.metric, arms, unit_name, target=problem.target)
+    baseline = None if problem.handicap is None else problem.handicap.arm
+    titles = ("standing", "evidence") if len(arms) > 1 else ()
+    rows = [("command", "runs", unit.title(column_name(problem)), *titles)]
+    for arm in sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive)):
+        place = _place(standing, arm.name, baseline)
+        evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
+        is_late = race.setting.conditions.timeout is not None and arm.observed == problem.censored
+        seen = "time-out" if is_late else number(arm.observed / unit.size)
+        cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
+        rows.append((name_of(arm.name), *cells))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, width in zip(rows[0], column_widths(rows, columns, words=False), strict=True):
+        table.add_column(
+            Text(title),
+            justify="left" if title in ("command", *titles) else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=width,
+        )
+    for row in rows[1:]:
+        table.add_row(*map(Text, row), style={"leads": "bold green", "excluded": "dim"}.get(row[-2], ""))
+    near = "" if baseline is not None else near_words(standing, max(arm.n for arm in arms))
+    lines = [Text(progress, style="dim"), Text(near, style="yellow")]
+    return Group(*filter(None, lines), table)
+
+
+def _progress(race: Race, elapsed: float, limit: float, done: int) -> str:
+    """Return what was run and how long it may still take, by the pace of the pulls done in this session."""
+    study, setting, pulls = race.study, race.setting, race.study.pulls
+    runs = {arm: len(tape) for arm, tape in study.readings.items()}
+    left, limit = math.inf, max(0.0, limit - elapsed)
+    if done and len(runs) > 1:
+        left = study.standing.pulls_left(runs, race.first) * elapsed / done
+    elif done and (fixed := getattr(study.policy, "runs", None)):
+        left = (fixed - pulls) * elapsed / done
+    rounds = f"{plural(max(runs.values()), 'round')}, " if study.problem.rounds else ""
+    builds = f"{plural(pulls, 'build')}, " if setting.random_builds else ""
+    parts = [f"{rounds}{builds}{plural(pulls * setting.runs_per_reading, 'run')}, {words.seconds(elapsed)}"]
+    if left < math.inf:
+        parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
+    if limit < left:
+        parts.append(f"at most {words.seconds(limit)} left")
+    return "; ".join([*parts, "Ctrl-C to stop"])
 
 
 def near_words(standing: Standing, rounds: int) -> str:

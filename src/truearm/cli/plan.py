@@ -15,7 +15,7 @@ from truearm.data.cells import Form
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.evidence.units import MEDIANS, Reduction
-from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
+from truearm.planning import FAMILIES, Plan, Size, plan
 from truearm.problem import refuse
 from truearm.report.export import json_text
 from truearm.report.numbers import count, number, percent
@@ -88,54 +88,42 @@ def _describe_defaults(asked: Mapping[str, Any]) -> str:
 
 def _text(found: Plan, assumed: str, screen: Screen) -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
-    way = _policy(found)
+    way = "toptwo" if found.wins is None else "paired"
     heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
     tables = [
-        screen.table(_needs(found), words=False),
+        screen.table(_needs(found, way), words=False),
         f"{screen.wrap(heading)}\n\n{screen.table(_grid(found), words=False)}",
     ]
     return screen.arrange([screen.wrap(f"{found}{assumed}")], tables)
 
 
-def _policy(found: Plan) -> str:
-    return "toptwo" if found.wins is None else "paired"
-
-
-def _needs(found: Plan) -> list[tuple[str, ...]]:
-    heading = ("decision", "lower bound", _policy(found), "possible up to")
-    if found.contamination.blind:
-        return [heading, ("blind", *_outlook(found, found.clean))]
+def _needs(found: Plan, way: str) -> list[tuple[str, ...]]:
     outlooks = {
         "certified, readings clean": found.clean,
         "certified, at their worst": found.worst,
         "separated, at their worst": found.promised,
     }
     sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    return [
-        heading,
-        *((name, *_outlook(found, outlook)) for name, outlook in outlooks.items()),
-        *(
-            (f"{name}: sharp, printed", "", f"{_pulls(size.sharp)}, {_pulls(size.paper)}", "")
-            for name, size in sizes.items()
-            if found.applicable or size != Size(None, None)
-        ),
-    ]
+    if found.contamination.blind:
+        outlooks, sizes = {"blind": found.clean}, {}
+    rows: list[tuple[str, ...]] = [("decision", "lower bound", way, "possible up to")]
+    for name, outlook in outlooks.items():
+        bound = None if not outlook.decidable else "-" if found.tolerance else outlook.lower_bound
+        expected = outlook.expected if outlook.decidable else None
+        rows.append((name, _pulls(bound), _pulls(expected), percent(outlook.largest_eps, ROUND_FLOOR)))
+    for name, size in sizes.items():
+        if found.applicable or size != Size(None, None):
+            rows.append((f"{name}: sharp, printed", "", f"{_pulls(size.sharp)}, {_pulls(size.paper)}", ""))
+    return rows
 
 
-def _outlook(found: Plan, outlook: Outlook) -> tuple[str, ...]:
-    if not outlook.decidable:
-        return "never", "never", percent(outlook.largest_eps, ROUND_FLOOR)
-    bound = "-" if found.tolerance else count(math.ceil(outlook.lower_bound))
-    return bound, count(math.ceil(outlook.expected)), percent(outlook.largest_eps, ROUND_FLOOR)
-
-
-def _pulls(pulls: int | None) -> str:
-    return "never" if pulls is None else count(pulls)
+def _pulls(pulls: float | str | None) -> str:
+    return "never" if pulls is None else pulls if isinstance(pulls, str) else count(math.ceil(pulls))
 
 
 def _grid(found: Plan) -> list[tuple[str, ...]]:
     by_gap: dict[float, list[str]] = {}
     for cell in found.table:
         by_gap.setdefault(cell.gap, []).append(_pulls(cell.pulls))
-    levels = list(dict.fromkeys(cell.eps for cell in found.table))
+    levels = dict.fromkeys(cell.eps for cell in found.table)
     return [("gap", *map(percent, levels)), *((number(gap), *row) for gap, row in by_gap.items())]

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from truearm.cli import saved
 from truearm.cli.answer import Answer
 from truearm.cli.asked import RaceOptions, check_name, define
 from truearm.cli.edge import Failure, load
-from truearm.cli.live import Board
+from truearm.cli.live import board
 from truearm.cli.outcome import Ending, race_answer
 from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import ITERATION, NOTE, Run, draw_padding, join_runs, measure, run_hook, runs_of
@@ -137,15 +137,12 @@ def run(race: Race, asked: RaceOptions) -> tuple[Answer, click.ClickException | 
     return race_answer(race, asked, runner.ending), failure
 
 
-@contextmanager
-def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> Iterator[Callable[[], None]]:
+def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> AbstractContextManager[Callable[[], None]]:
     inherit = race.setting.commands[0].output == "inherit"
     if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
-        return
+        return nullcontext(partial(load, "scipy.special"))  # after the first run, not in the middle of a decision
     limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
-    with Board(race, unit=asked.time_unit, limit=limit, suite=lambda: runner.progress) as board:
-        yield board.draw
+    return board(race, unit=asked.time_unit, limit=limit, suite=lambda: runner.progress)
 
 
 @contextmanager

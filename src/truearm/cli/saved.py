@@ -193,15 +193,16 @@ def _describe(setting: Setting) -> Iterator[str]:
     """Return everything that continuing a race would run, read and write, a line for each."""
     hooks = [(f"{stage} of {arm}", hook) for stage, by in setting.hooks.items() for arm, hook in by.items()]
     for name, command in [*((one.name, one) for one in setting.commands), *hooks]:
-        given = {"through": command.shell, "in": command.cwd}
-        given |= {"input from": command.input, "output to": command.output}
-        parts = [f"{word} {value}" for word, value in given.items() if value not in (None, *STREAMS)]
+        places = {
+            "through": command.shell,
+            "in": command.cwd,
+            "input from": command.input or setting.conditions.input,
+        }
+        places["output to"] = command.output or setting.conditions.output
+        parts = [f"{word} {place}" for word, place in places.items() if place not in (None, *STREAMS)]
         parts += [f"with {name}={value}" for name, value in command.env.items()]
         yield printable(f"  {name}: {', '.join([command.text, *parts])}")
     if setting.random_builds:
         for revision in setting.random_builds.revisions.values():
             what = f"build of {revision.commit} from {revision.repository}, in {revision.top}"
             yield printable(f"  {what}: {setting.random_builds.command}")
-    for what, place in (("input from", setting.conditions.input), ("output to", setting.conditions.output)):
-        if place not in STREAMS:
-            yield printable(f"  {what} {place}")

@@ -78,11 +78,9 @@ def _row(summary: lab.Summary) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]], screen: Screen) -> str:
-    cells = [tuple(_cell(row[name], 2 if name == "ratio" else 0) for name in _COLUMNS) for row in rows]
-    return screen.table([tuple(name.replace("_", " ") for name in _COLUMNS), *cells], words=False)
+    def write(name: str, x: object) -> str:
+        return "-" if x is None else f"{x:.{2 * (name == 'ratio')}f}" if isinstance(x, float) else str(x)
 
-
-def _cell(value: object, digits: int) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    heading = tuple(name.replace("_", " ") for name in _COLUMNS)
+    cells = [tuple(write(name, row[name]) for name in _COLUMNS) for row in rows]
+    return screen.table([heading, *cells], words=False)

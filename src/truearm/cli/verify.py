@@ -61,8 +61,14 @@ def verify_command(
         if raw.startswith(_SQLITE):
             turned = f"truearm verify {readings} {file}"
             refuse(readings is not None, f"a log is verified alone; to verify a result with it: {turned}")
-            is_ledger = int.from_bytes(raw[68:72], "big") == store.LEDGER  # its application id
-            said, more = (_check_ledger if is_ledger else _check_log)(file, head)
+            if int.from_bytes(raw[68:72], "big") == store.LEDGER:  # its application id
+                book = read_ledger(file, head)
+                said = words.ledger_verified(book, name_of(file), book.head)
+                more = {"gates": len(book.gates), "head": book.head}
+            else:
+                log = store.verify(file, head)
+                said = words.log_verified(name_of(file), log.events, log.head)
+                more = {"events": log.events, "head": log.head}
         else:
             if head is not None:
                 no_log = readings is None or not _is_log(readings)
@@ -85,20 +91,6 @@ def verify_command(
         return "\n".join(map(screen.wrap, said.split("\n"))) if screen.terminal else said
 
     ctx.exit(show(ctx, Answer(text, code, forms)))
-
-
-def _check_log(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
-    """Check a log; return its head to note for the next time, in words and for JSON."""
-    found = store.verify(path, noted)
-    said = words.log_verified(name_of(path), found.events, found.head)
-    return said, {"events": found.events, "head": found.head}
-
-
-def _check_ledger(path: str, noted: str | None) -> tuple[str, dict[str, object]]:
-    """Recompute a ledger; return its head to note for the next time, in words and for JSON."""
-    book = read_ledger(path, noted)
-    said = words.ledger_verified(book, name_of(path), book.head)
-    return said, {"gates": len(book.gates), "head": book.head}
 
 
 def _is_log(path: str) -> bool:
