@@ -19,7 +19,7 @@ import time
 import numpy as np
 import optuna
 
-from truearm.service.access import Limits
+from truearm.service.access import Settings
 from truearm.service.client import Client
 from truearm.service.models import NewStudy, PullReading
 from truearm.service.studies import Studies
@@ -76,7 +76,7 @@ def measure_optuna(folder):
 def measure_replay(folder, readings):
     """Return the wall and CPU seconds to open a study with this many readings."""
     database = Database(f"{folder}/large.db")
-    studies, draw = Studies(database, Limits(batch=BATCH)), np.random.default_rng(1)
+    studies, draw = Studies(database, Settings(max_batch=BATCH)), np.random.default_rng(1)
     studies.create(NewStudy(arms=["A", "B", "C"], id="large", contamination=0.0, max_pulls=10**8))
     for _ in range(readings // BATCH):
         pulls = studies.ask("large", "w", BATCH).pulls

@@ -166,7 +166,7 @@ def written(path, pulls=20, seed=1):
         study.tell(out.pop(), Noted(9.5, {}))
         for pull in out:
             study.tell(pull, Noted(rng.gauss(10, 1), {"wall": rng.random(), "host": f"h{rng.randrange(10)}"}))
-        return store.head
+    return verify(path).head
 
 
 @pytest.fixture
@@ -295,9 +295,7 @@ def test_the_chain_is_what_the_docs_say(log):
 def test_a_head_noted_early_is_found_later_and_one_of_another_log_is_not(tmp_path):
     head = written(tmp_path / "run.db")
     with Store(tmp_path / "run.db") as store:
-        study = resume_study(store)
-        study.ask(3)
-        assert store.head != head
+        resume_study(store).ask(3)
     assert verify(tmp_path / "run.db", head[:16].upper()).events > 40
     other = written(tmp_path / "other.db", seed=2)
     with pytest.raises(VerificationError, match="was never at"):

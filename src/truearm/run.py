@@ -285,7 +285,7 @@ def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     """
     study = Study.replay(store.definition)
     study.follow(store.rows())
-    log_to(study, store, store.position)
+    log_to(study, store, study.log.position)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study

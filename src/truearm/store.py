@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row, to_row
-from truearm.problem import check_positive
 from truearm.study import Study
 
 RACE, SERVED, LEDGER = 0x74724172, 0x74724173, 0x7472416C  # "trAr", "trAs", "trAl" in the header of a SQLite file
@@ -29,20 +28,18 @@ VERSIONS = {RACE: 4, SERVED: 1, LEDGER: 1}
 DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
+_CHANGED = "{} was changed after it was written; " + _RESTORE
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
-CHUNK_ROWS, _ALL_ROWS = 20_000, 2**62
+CHUNK_ROWS = 20_000
 _CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
 _STAMP_TIMEOUT_S = 2.0  # between a checkpoint and its stamp, in another process
 # a machine that is gone is noticed within a minute, or when nothing sent is confirmed for 20 s
 _TCP = "connect_timeout=5 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=20000"
 _COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
-_EVENTS = (
+_TABLES = (
     "CREATE TABLE truearm_event (study TEXT NOT NULL, position BIGINT NOT NULL, kind TEXT NOT NULL, "
     "ticket BIGINT, arm TEXT, draw BIGINT, value TEXT, notes TEXT, digest {bytes} NOT NULL, worker TEXT, "
-    "at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study, position)){rowless}"
-)
-_TABLES = (
-    _EVENTS,
+    "at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study, position)){rowless}",
     "CREATE UNIQUE INDEX truearm_issued_once ON truearm_event (study, ticket) WHERE kind IN ('issued', 'counted')",
     "CREATE UNIQUE INDEX truearm_ended_once ON truearm_event (study, ticket) WHERE kind IN ('told', 'released')",
     "CREATE UNIQUE INDEX truearm_given_once ON truearm_event (study, worker) WHERE kind = 'key'",
@@ -121,7 +118,7 @@ def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, whe
     """Raise `VerificationError` at the first row that does not continue the chain."""
     for number, (row, new) in enumerate(zip(rows, _digests(rows, digest), strict=True), position + 1):
         if row[0] != number or row[7] != new:
-            raise VerificationError(f"{where}: event {row[0]} was changed after it was written; {_RESTORE}")
+            raise VerificationError(f"{where}: {_CHANGED.format(f'event {row[0]}')}")
 
 
 def to_text(event: Event) -> list[Any]:
@@ -139,12 +136,12 @@ def from_text(rows: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
     return ((*row[1:6], None if row[6] is None else parse_json(row[6])) for row in rows)
 
 
-def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value of a JSON text of the log."""
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"the log has text that is not JSON: {error}") from None
+def parse_json(text: str | None) -> dict[str, Any]:
+    """Return the object in a JSON text of the log."""
+    with suppress(TypeError, ValueError, RecursionError):
+        if isinstance(found := json.loads(text or ""), dict):
+            return found
+    raise ProtocolError(f"the log has text that is not a JSON object: {text!r:.80}")
 
 
 def to_json(name: str, value: Mapping[str, Any]) -> str:
@@ -188,10 +185,11 @@ class Database:
         self._stat: tuple[int, ...] | None = None  # of the file as it was opened, or after the last checkpoint
         self._pages = 0  # of the write-ahead log since then, roughly
         self._is_replaced = False
-        if application == SERVED:
-            self.prepare()
-        else:
+        if self.is_file:
             self.exists()
+        if application == SERVED:
+            with self._connection() as connection:
+                (self._prepare_file if self.is_file else self._prepare_server)(connection)
 
     def close(self) -> None:
         """Close all connections."""
@@ -209,13 +207,6 @@ class Database:
             msg = f"{path} is one of {links} names of the same file (hard links); keep one name, or copy the file"
             raise InvalidArgument(msg)
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
-
-    def prepare(self) -> None:
-        """Create the tables if they are missing."""
-        if self.is_file:
-            self.exists()
-        with self._connection() as connection:
-            (self._prepare_file if self.is_file else self._prepare_server)(connection)
 
     @contextmanager
     def write(self, study: str) -> Iterator[None]:
@@ -252,13 +243,17 @@ class Database:
             connection.cursor().executemany(statement, [(study, *row) for row in rows])
         self._pages += 4 + len(rows) // 16
 
-    def rows(self, study: str, after: int, limit: int = _ALL_ROWS) -> list[Any]:
+    def rows(self, study: str, after: int, limit: int = CHUNK_ROWS) -> list[Any]:
         """Return the rows of a study after a position, as plain tuples: naming the columns takes as long again."""
         return self.execute(_AFTER, (study, after, limit))
 
     def first(self, study: str) -> Row | None:
-        """Return row 0 of a study, which has the definition in its notes."""
-        return next((Row(*row) for row in self.rows(study, -1, 1) if row[0] == 0), None)
+        """Return row 0 of a study, which has the definition in its notes; raise if it was changed."""
+        row = next((Row(*row) for row in self.rows(study, -1, 1) if row[0] == 0), None)
+        is_plain = row is None or row[1:6] == (DEFINITION, None, None, None, None)
+        if row is not None and not (is_plain and row.digest == first_digest(str(row.notes))):
+            raise VerificationError(f"{self.name}: {_CHANGED.format(f'the definition of {study!r}')}")
+        return row
 
     def last(self, study: str) -> Row | None:
         """Return the last row of a study."""
@@ -325,17 +320,15 @@ class Database:
         """Raise if the file is not one of ours and of this kind, or of another version."""
         try:
             connection.execute("BEGIN")  # one snapshot: another process may be creating the file
-            known, version, pages = (
-                connection.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("application_id", "user_version", "page_count")
-            )
+            [known] = connection.execute("PRAGMA application_id").fetchone()
+            [version] = connection.execute("PRAGMA user_version").fetchone()
             size = self.path.stat().st_size
             connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorname != "SQLITE_NOTADB":
                 raise
-            known, version, pages, size = 0, 0, 1, 1
-        if not (known or version or pages or size):
+            known, version, size = 0, 0, 1
+        if not (known or version or size):
             return  # a new file
         if known != self._application:
             what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}
@@ -422,8 +415,8 @@ class Database:
 class Store:
     """The log of one study in one file, for any thread; other processes may hold the same file."""
 
-    def __init__(self, path: str | Path, timeout: float = 60.0) -> None:
-        self._database = Database(path, RACE, check_positive("timeout", timeout))
+    def __init__(self, path: str | Path) -> None:
+        self._database = Database(path, RACE, timeout=60.0)
         self.path, self.close = self._database.path, self._database.close
 
     def __enter__(self) -> "Store":
@@ -440,23 +433,7 @@ class Store:
     @property
     def definition(self) -> dict[str, Any]:
         """The definition that `create` stored."""
-        row = self._row(0)
-        text = str(row.notes)  # a damaged file may return bytes
-        [(count, last)] = self._database.execute("SELECT count(*), coalesce(max(position), 0) FROM truearm_event")
-        is_whole = count == last + 1 and row[1:6] == (DEFINITION, None, None, None, None)
-        if not is_whole or row.digest != first_digest(text) or not isinstance(found := parse_json(text), dict):
-            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
-        return found
-
-    @property
-    def head(self) -> str:
-        """The last digest in hexadecimal; a copy of it kept elsewhere shows later that nothing was changed."""
-        return self._row(-1).digest.hex()
-
-    @property
-    def position(self) -> int:
-        """The number of events."""
-        return self._row(-1).position
+        return parse_json(self._row(0).notes)
 
     def _row(self, position: int) -> Row:
         """Return row 0 or the last row (-1)."""
@@ -464,13 +441,12 @@ class Store:
             raise ProtocolError(f"{self.path} holds no study yet; call create(definition) first")
         row = self._database.first(_NAME) if position == 0 else self._database.last(_NAME)
         if row is None:
-            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
+            raise VerificationError(f"{self.path}: {_CHANGED.format('the log')}")
         return row
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Create the log, or find the same study in the file."""
         text = to_json("definition", definition)
-        self._database.prepare()
         with self._database.write(_NAME):
             if self._database.last(_NAME) is None:
                 self._database.append(_NAME, [first_row(text)])
@@ -483,9 +459,6 @@ class Store:
 
         If the log has grown beyond `after`, the last position that the writer knows, nothing is written.
         """
-        if isinstance(events, Event):  # a tuple itself: an empty one would be lost
-            msg = f"append takes a list of events, but got {events!r:.80}; write [event]"
-            raise InvalidArgument(msg, "events", events)
         texts = [to_text(event) for event in events]
         self._row(-1)
         with self._database.write(_NAME):
@@ -502,23 +475,21 @@ class Store:
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
         before = self._row(0)
-        [(last,)] = self._database.execute("SELECT coalesce(max(position), 0) FROM truearm_event")
+        [(count, last)] = self._database.execute("SELECT count(*), coalesce(max(position), 0) FROM truearm_event")
         while rows := self._database.rows(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
             if heads is not None:
                 heads.update(row[7].hex() for row in rows)
             yield from from_text(rows)
             before = Row(*rows[-1])
-        if before.position < last:  # a damaged page hides rows from a search, but not from a scan
-            raise VerificationError(f"{self.path}: the log was changed after it was written; {_RESTORE}")
+        if before.position < last or count != last + 1:  # a damaged page hides rows from a search, not from a scan
+            raise VerificationError(f"{self.path}: {_CHANGED.format('the log')}")
 
     def check_file_content(self) -> None:
-        """Raise if pages are damaged, or if the table is not the one that was created."""
-        [(pages,)] = self._database.execute("PRAGMA integrity_check(1)")
-        [(table,)] = self._database.execute("SELECT sql FROM sqlite_master WHERE name = 'truearm_event'")
-        if pages != "ok" or table != _EVENTS.format(bytes="BLOB", rowless=" WITHOUT ROWID"):
-            msg = f"the file was changed or damaged ({'its table differs' if pages == 'ok' else pages})"
-            raise ProtocolError(msg)
+        """Raise if pages are damaged."""
+        [(found,)] = self._database.execute("PRAGMA integrity_check(1)")
+        if found != "ok":
+            raise ProtocolError(f"the file was changed or damaged ({found})")
 
 
 class Verified(NamedTuple):
@@ -529,12 +500,14 @@ class Verified(NamedTuple):
     study: Study
 
 
-def check_head(noted: str | None) -> str:
-    """Return the first digits of a head, none if none was noted."""
-    wanted = (noted or "").strip().lower()
-    if noted is not None and not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
+def check_head(noted: str, heads: Iterable[str], where: str | Path) -> None:
+    """Raise if a head that was noted before is none of the digests of a chain."""
+    wanted = noted.strip().lower()
+    if not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
         raise InvalidArgument(f"a head is 16 or more hexadecimal digits, but got {noted!r}")
-    return wanted
+    if not any(known.startswith(wanted) for known in heads):
+        msg = f"{where} was never at {noted}: it is another one, or was rewritten; {_RESTORE}"
+        raise VerificationError(msg)
 
 
 def verify(path: str | Path, noted: str | None = None) -> Verified:
@@ -542,7 +515,6 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
 
     A forger can recompute all digests, but not so that `noted`, a head that was noted before, is one of them.
     """
-    wanted = check_head(noted)
     with Store(path) as store:
         try:
             heads = {store._row(0).digest.hex()}
@@ -553,9 +525,8 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
             last = store._row(-1)
         except (StoreError, ProtocolError, InvalidArgument) as error:
             raise VerificationError(f"{store.path}: {error}; {_RESTORE}") from None
-    if not any(known.startswith(wanted) for known in heads):
-        msg = f"{store.path} was never at {noted}: it is another log, or was rewritten; {_RESTORE}"
-        raise VerificationError(msg)
+    if noted is not None:
+        check_head(noted, heads, store.path)
     return Verified(last.position, last.digest.hex(), study)
 
 

@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from truearm.service.access import Limits, Settings, create_token
+from truearm.service.access import Settings, create_token
 from truearm.service.app import Service, create_app
 from truearm.service.client import Client, ServiceError
 from truearm.service.models import NewStudy, PullReading, Refused
@@ -250,6 +250,14 @@ def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
         assert Client(server.url, "gone").ask(1)[0].ticket == 2
 
 
+def test_a_statement_that_hangs_ends_in_time(postgresql):
+    postgresql.psql("CREATE DATABASE hanging")
+    with hosting(postgresql.get_uri("hanging"), timeout=0.3) as host:
+        with pytest.raises(StoreError, match="statement timeout; check"):
+            host.database.execute("SELECT pg_sleep(20)")
+        assert host.database.execute("SELECT 1") == [(1,)]
+
+
 def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
     """The three lines of docs/service.md, while the server runs."""
     with Server(tmp_path / "s.db") as server:
@@ -377,7 +385,7 @@ def answers(service, path, times=12, clients=("1.2.3.4",), **headers):
 
 
 def test_wrong_tokens_are_counted_too_and_health_checks_are_not(tmp_path):
-    service = Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=1.0)))
+    service = Service(Settings(database=str(tmp_path / "s.db"), rate=1.0))
     with closing(service.database):
         create_token(service.database, "viewer")
         for path, times, clients, headers, expected in (
@@ -436,7 +444,7 @@ def test_a_port_that_is_taken_is_said(impatient, tmp_path):
 
 
 def test_every_route_has_a_rate_limit_that_says_to_wait(tmp_path):
-    service = Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=1.0)))
+    service = Service(Settings(database=str(tmp_path / "s.db"), rate=1.0))
     with closing(service.database):
         for i, path in enumerate(("/studies", "/", "/openapi.json", "/static/common.js", "/s/x", "/nowhere")):
             found = answers(service, path, clients=(f"1.2.4.{i}",))

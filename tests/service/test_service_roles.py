@@ -197,7 +197,7 @@ NONSENSE = [
     (("--proxy", "10.0.0.1/8"), "10.0.0.1/8 has host bits set"),
     (("--rate", "nan"), "must be a number of at least 1, but got 'nan'"),
     (("--patience", "inf"), "must be a number above 0, but got 'inf'"),
-    (("--host", ""), "host must be an address or a name"),
+    (("--host", ""), "host '' can be reached from other machines"),
     (("--database", ""), "cannot be a file"),
 ]
 

@@ -237,7 +237,7 @@ def test_passive_readings_are_taken_once_for_each_key(http):
     assert http.post(f"{place}/readings", json=body).json() == {"added": 0, "position": 401}
     assert http.get(place).json()["result"]["pulls"]["total"] == 400
     wrong = http.post(f"{place}/readings", json={"key": "t", "readings": [{"arm": "C", "value": 1}]})
-    assert wrong.json()["detail"] == "readings[0].arm must be one of A, B, but got 'C'"
+    assert wrong.json()["detail"] == "readings[0].arm must be A or B, but got 'C'"
     other = http.post(f"{place}/readings", json={**body, "readings": body["readings"][:-1]})
     assert (other.status_code, other.json()["field"], other.json()["value"]) == (409, "key", "monday")
     more = [{"key": f"{day}", "readings": [{"arm": "A", "value": v} for v in (None, day)]} for day in range(2)]

@@ -89,10 +89,8 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
         for name, _, role, bound in access.list_tokens(Database(database)):
             click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
     else:
-        most = {name: chosen[f"max_{name}"] for name in ("body", "batch", "arms", "studies")}
-        limits = access.Limits(**most, rate=chosen["rate"], patience=chosen["patience"])
-        settings = {name: chosen[name] for name in ("host", "port", "proxy")}
-        serve(access.Settings(database=database, **settings, limits=limits))
+        settings = {name: value for name, value in chosen.items() if "token" not in name}
+        serve(access.Settings(database=database, **settings))
 
 
 @click.command("work")

@@ -17,35 +17,29 @@ from typing import NamedTuple
 import msgspec
 
 from truearm.errors import InvalidArgument
-from truearm.service.models import ID
+from truearm.service.models import ID, Refused
 from truearm.store import Database
 
 ROLES = ("viewer", "worker", "admin")  # each role includes the previous ones
 _MAX_AGE_S = 2.0  # after which tokens are read from the database again
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a request, a study and a client."""
-
-    body: int = 1_000_000  # bytes: a full batch with notes
-    batch: int = 1000  # readings or pulls in one request
-    arms: int = 500
-    studies: int = 10_000
-    rate: float = 200.0  # requests per second of one address, with bursts of twice as many
-    streams: int = 200  # clients that follow events, per process
-    idle: int = 100  # connections of one address that wait for a request
-    patience: float = 10.0  # seconds in which the head and the body of a request must arrive
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a server listens and what it serves."""
+    """What a server serves and where, and the limits of a request, a study and a client."""
 
     database: str = "truearm.db"
     host: str = "127.0.0.1"
     port: int = 8000
     proxy: str | None = None
     """Addresses or networks of reverse proxies, separated by commas, whose X-Forwarded-For is trusted."""
-    limits: Limits = Limits()
+    max_body: int = 1_000_000  # bytes: a full batch with notes
+    max_batch: int = 1000  # readings or pulls in one request
+    max_arms: int = 500
+    max_studies: int = 10_000
+    max_streams: int = 200  # clients that follow events, per process
+    max_idle: int = 100  # connections of one address that wait for a request
+    rate: float = 200.0  # requests per second of one address, with bursts of twice as many
+    patience: float = 10.0  # seconds in which the head and the body of a request must arrive
 
 
 @lru_cache(1000)
@@ -83,9 +77,6 @@ def parse_proxies(proxy: str) -> str:
 
 def check_host(host: str, *, tokens: int) -> None:
     """Refuse to listen for other machines while no token is needed."""
-    if not host:
-        msg = "host must be an address or a name, but got ''; remove it to serve this machine only"
-        raise InvalidArgument(msg)
     if not tokens and not is_loopback(host):
         reach = f"host {host!r} can be reached from other machines, and this database has no token"
         raise InvalidArgument(f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
@@ -159,10 +150,15 @@ class Tokens:
         self.required = self.required or bool(rows)
         self._read_at = time.monotonic()
 
-    def grant(self, token: str | None) -> Grant | None:
-        """Return what a token allows, None if nothing; without tokens, on loopback only, everything is allowed."""
+    def authenticate(self, authorization: str) -> Grant:
+        """Return what the token of a header allows; without tokens, on loopback only, everything is allowed."""
         if not self.required:
             return Grant("admin", None, "open")
-        name, _, secret = (token or "").removeprefix("ta_").partition("_")
+        scheme, _, token = authorization.partition(" ")
+        name, _, secret = token.removeprefix("ta_").partition("_")
         digest, grant = self._known.get(name, (b"\0" * 32, None))
-        return grant if hmac.compare_digest(digest, _digest(secret)) else None
+        if hmac.compare_digest(digest, _digest(secret)) and grant is not None and scheme.lower() == "bearer":
+            return grant
+        detail = "this server needs a token, and this one is missing, unknown or removed"
+        remedy = "send another one as `Authorization: Bearer TOKEN`"
+        raise Refused(401, "No token", f"{detail}; {remedy}", headers={"WWW-Authenticate": "Bearer"})

@@ -14,14 +14,13 @@ from msgspec import Raw
 from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.report.export import cell, document
-from truearm.report.numbers import count, name_of, names
+from truearm.report.numbers import name_of, names
 from truearm.report.pages import parts
 from truearm.report.words import PLAIN
 from truearm.service import models
 from truearm.service.studies import HostedStudy
 from truearm.store import Database, Row, StoreError
 
-_MAX_NAMED = 3  # arms
 _TABLE = ("ticket", "arm", "draw", "value", "worker", "at")
 _PART_ROWS = 5000
 _STREAM_ROWS = 500
@@ -136,8 +135,7 @@ def _so_far(hosted: HostedStudy) -> str:
     if standing.leader is None:
         return "Too early to tell"
     left = [arm for arm in standing.alive if arm != standing.leader]
-    others = names(left) if len(left) <= _MAX_NAMED else f"{count(len(left))} others"
-    return f"{name_of(standing.leader)} leads; {others} may still be better"
+    return f"{name_of(standing.leader)} leads; {names(left)} may still be better"
 
 
 def _finite(value: float | None) -> float | None:
@@ -191,16 +189,11 @@ async def follow(
     position: int, read: Callable[[int, int], Awaitable[list[Any]]], is_ending: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Iterate over the events after a position, without end; `read` returns rows after one, or refuses."""
-    sent_at, digest = time.monotonic(), None  # digest: of the row at the position, once it is known
+    sent_at = time.monotonic()
     try:
         yield b"retry: 1000\n\n"
         while not is_ending():
-            found = [Row(*row) for row in await read(position - 1, _STREAM_ROWS + 1)]
-            is_known = found and found[0].position == position and digest in (None, found[0].digest)
-            if not is_known and (position or digest):
-                position, digest = 0, None  # the log was replaced, as by a backup
-                continue
-            rows, digest = found[1:], found[-1].digest if found else None
+            rows = [Row(*row) for row in await read(position, _STREAM_ROWS)]
             if rows:
                 position, sent_at = rows[-1].position, time.monotonic()
                 yield b"".join(map(_message, rows))
@@ -210,7 +203,7 @@ async def follow(
             if len(rows) < _STREAM_ROWS:
                 await asyncio.sleep(_POLL_S)
     except (StoreError, models.Refused) as error:
-        yield b"event: problem\ndata: " + msgspec.json.encode(models.from_error(error)) + b"\n\n"
+        yield b"event: problem\ndata: " + msgspec.json.encode(models.as_refused(error).problem) + b"\n\n"
 
 
 def _message(row: Row) -> bytes:

@@ -10,7 +10,6 @@ import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from copy import copy
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -36,11 +35,11 @@ from litestar.types import ASGIApp, Message, Receive, Send
 
 import truearm
 from truearm import __version__
-from truearm.errors import TruearmError
+from truearm.errors import TruearmError, printable
 from truearm.report.export import document
 from truearm.service import answers, models
 from truearm.service.access import Grant, Settings, Tokens, client_network, is_loopback
-from truearm.service.models import Problem, Refused
+from truearm.service.models import Refused
 from truearm.service.studies import Studies
 from truearm.store import Database, Row, StoreError
 
@@ -62,6 +61,7 @@ _HEADERS = {
 _MAX_HEAD_BYTES = 16_384
 _NO_CACHE = CacheControlHeader(no_cache=True)
 _STUDY = "/studies/{study:str}"
+_FIND = "SELECT study, at FROM truearm_event WHERE position = 0 AND study = %s"
 _LIST = (
     "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < %s OR (at = %s AND study < %s)) "
     "ORDER BY at DESC, study DESC LIMIT %s"
@@ -74,37 +74,11 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.database = Database(settings.database)
-        self.studies = Studies(self.database, settings.limits)
+        self.studies = Studies(self.database, settings)
         self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
         self.streams = 0  # clients that follow events
         self.is_ending: Callable[[], bool] = lambda: False
-        self._drawing = asyncio.Lock()
         self._health: tuple[float, asyncio.Future[None]] | None = None
-
-    def authenticate(self, authorization: str) -> Grant:
-        """Return what the token of a header allows."""
-        scheme, _, token = authorization.partition(" ")
-        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
-        if grant is None:
-            detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
-            if token:
-                detail = "this token is unknown or was removed; use another one"
-            raise Refused(401, "No token", detail, headers={"WWW-Authenticate": "Bearer"})
-        return grant
-
-    async def draw(self, name: str) -> models.Live:
-        """Return what the page of a study shows, drawn once for all requests that wait for it."""
-        asked_at = time.monotonic()
-        async with self._drawing:
-            return await sync_to_thread(self._draw, name, asked_at)
-
-    def _draw(self, name: str, asked_at: float) -> models.Live:
-        with self.studies.read(name) as hosted:
-            if hosted.drawn and (hosted.drawn[0] > asked_at or hosted.drawn[1].position == hosted.position):
-                return hosted.drawn[1]
-            found, began = copy(hosted), time.monotonic()  # drawing may take a second, and other requests go on
-        hosted.drawn = began, answers.live(found)
-        return hosted.drawn[1]
 
     async def check_health(self) -> None:
         """Raise if the database does not commit a write in time; one write per second for all checks."""
@@ -133,7 +107,7 @@ async def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: Ba
     role, study = handler.opt.get("role"), connection.path_params.get("study")
     if role is None:
         return
-    grant: Grant = connection.app.state.service.authenticate(connection.headers.get("authorization", ""))
+    grant: Grant = connection.app.state.service.tokens.authenticate(connection.headers.get("authorization", ""))
     connection.scope["state"]["grant"] = grant
     # a route without a study checks the study itself
     if not grant.allows(role, grant.study if study is None else study):
@@ -160,14 +134,18 @@ class JsonRequest(Request[Any, Any, Any]):
 
     async def body(self) -> bytes:
         """Return the body, or refuse one that is too large or too slow."""
-        limits = self.app.state.service.settings.limits
+        settings = self.app.state.service.settings
         try:
-            async with asyncio.timeout(limits.patience):
+            async with asyncio.timeout(settings.patience):
                 return await super().body()
         except RequestEntityTooLarge:
-            refused = 413, "Too large", f"the body may have {limits.body} bytes at most; send several requests"
+            refused = (
+                413,
+                "Too large",
+                f"the body may have {settings.max_body} bytes at most; send several requests",
+            )
         except TimeoutError:
-            refused = 408, "Too slow", f"the body took over {limits.patience:g} seconds; send it again"
+            refused = 408, "Too slow", f"the body took over {settings.patience:g} seconds; send it again"
         except InternalServerException:
             refused = 400, "Gone", "the body ended early; send it again"
         raise Refused(*refused, headers={"Connection": "close"})
@@ -197,21 +175,25 @@ def list_studies(
     """List studies, the newest first, 50 to a page."""
     grant: Grant = request.scope["state"]["grant"]
     if grant.study is not None:
-        row = service.database.first(grant.study)
-        return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
+        rows = service.database.execute(_FIND, (grant.study,))
+        return models.Page([_summarize(service.studies, *row) for row in rows], None)
     began, _, name = ("inf" if before is None else before).partition("_")
     try:
         at = float(began)
     except ValueError:
-        raise _invalid("before", before or "", "take it from `next` of the page before") from None
+        detail = f"before cannot be {before!r:.80}; take it from `next` of the page before"
+        raise Refused(422, "Invalid value", detail, field="before", value=before) from None
     rows = service.database.execute(_LIST, (at, at, name.replace("\0", ""), _PAGE_STUDIES + 1))
     last = rows[_PAGE_STUDIES - 1] if len(rows) > _PAGE_STUDIES else None
     more = None if last is None else f"/studies?before={last[1]!r}_{quote(last[0])}"
     return models.Page([_summarize(service.studies, *row) for row in rows[:_PAGE_STUDIES]], more)
 
 
-def _invalid(field: str, value: str, remedy: str) -> Refused:
-    return Refused(422, "Invalid value", f"{field} cannot be {value!r:.80}; {remedy}", field=field, value=value)
+def _parse_position(field: str, value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", value):
+        detail = f"{field} must be the last position you know, or 0, but got {value!r:.80}; correct or remove it"
+        raise Refused(422, "Invalid value", detail, field=field, value=value)
+    return int(value)
 
 
 def _summarize(studies: Studies, name: str, began: float) -> models.Summary:
@@ -286,11 +268,10 @@ def log(
     since: Annotated[str, QueryParameter(description="the last position you know")] = "0",
 ) -> models.Log:
     """Return the log in pages of 5,000 events: enough for anyone to replay the study."""
-    if not re.fullmatch(r"[0-9]{1,15}", since):
-        raise _invalid("since", since, "give the last position you know, or 0")
+    position = _parse_position("since", since)
     with service.studies.read(study) as hosted:
         definition = hosted.definition_text
-    rows = service.database.rows(study, int(since), _PAGE_EVENTS)
+    rows = service.database.rows(study, position, _PAGE_EVENTS)
     more = rows[-1][0] if len(rows) == _PAGE_EVENTS else None
     return models.Log(definition, [answers.log_entry(Row(*row)) for row in rows], more)
 
@@ -323,8 +304,7 @@ def _table(service: Service, study: str, suffix: str) -> Stream:
 @get(f"{_STUDY}/report", role="viewer", sync_to_thread=True, media_type=MediaType.HTML, operation_id="report")
 def report(service: Shared, request: AnyRequest, study: Name) -> Response[bytes]:
     """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` asks for it."""
-    with service.studies.read(study) as hosted:
-        found = copy(hosted)  # other requests go on
+    found = service.studies.snapshot(study)
     if found.passive and not found.is_known:
         msg = f"study {study!r} has arms without a reading; there is nothing to report yet"
         raise Refused(409, "Conflict", msg, field="study", value=study)
@@ -345,10 +325,10 @@ def _report_policy(page: str) -> str:
     return f"default-src 'none'; {sources}; sandbox allow-scripts"
 
 
-@get(f"{_STUDY}/live", role="viewer", operation_id="live")
-async def live(service: Shared, study: Name) -> models.Live:
+@get(f"{_STUDY}/live", role="viewer", sync_to_thread=True, operation_id="live")
+def live(service: Shared, study: Name) -> models.Live:
     """Return what the page of a study shows."""
-    return await service.draw(study)
+    return answers.live(service.studies.snapshot(study))
 
 
 @get(f"{_STUDY}/events", role="viewer", media_type="text/event-stream", operation_id="events")
@@ -361,36 +341,30 @@ async def events(
     ] = "0",
 ) -> Stream:
     """Send events as they happen (server-sent events)."""
-    if not re.fullmatch(r"[0-9]{1,15}", last):
-        raise _invalid("Last-Event-ID", last, "remove it to start at the first event")
-    if int(last) > await sync_to_thread(_position, service.studies, study):
-        last = "0"  # of a log that was replaced, as by a backup
+    position = _parse_position("Last-Event-ID", last)
+    if position > (await sync_to_thread(service.studies.snapshot, study)).position:
+        position = 0  # the log was replaced, as by a backup
     if request.scope["state"].get("is_head"):  # the stream has no end
         return Stream([b""], media_type="text/event-stream")
-    if service.streams >= service.settings.limits.streams:
+    if service.streams >= service.settings.max_streams:
         detail = "this server has as many followers as it allows; try again later"
         raise Refused(503, "Too many followers", detail, headers={"Retry-After": "10"})
     authorization = request.headers.get("authorization", "")
 
     async def read(after: int, limit: int) -> list[Any]:
         await service.tokens.refresh()
-        service.authenticate(authorization)  # a token that was removed reads nothing more
+        service.tokens.authenticate(authorization)  # a token that was removed reads nothing more
         return await sync_to_thread(service.database.rows, study, after, limit)
 
     async def stream() -> AsyncIterator[bytes]:
         service.streams += 1
         try:
-            async for part in answers.follow(int(last), read, service.is_ending):
+            async for part in answers.follow(position, read, service.is_ending):
                 yield part
         finally:
             service.streams -= 1
 
     return Stream(stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-def _position(studies: Studies, name: str) -> int:
-    with studies.read(name) as hosted:
-        return hosted.position
 
 
 @post("/estimate", role="viewer", status_code=200, sync_to_thread=True, operation_id="estimate")
@@ -453,7 +427,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         guards=[check_role],
         request_class=JsonRequest,
-        request_max_body_size=None if service is None else service.settings.limits.body,
+        request_max_body_size=None if service is None else service.settings.max_body,
         exception_handlers={Exception: lambda request, error: _problem_response(request.scope, error)},
         openapi_config=OpenAPIConfig(
             "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
@@ -496,25 +470,21 @@ def openapi_schema() -> dict[str, Any]:
 def _problem_response(scope: Any, error: Exception) -> Response[bytes]:  # noqa: ANN401 - of ASGI
     """Return an error as an answer."""
     name, path = scope["state"].get("id", ""), scope["path"][:200]
-    headers = {}
-    if isinstance(error, Refused):
-        problem, headers = error.problem, error.headers
-    elif isinstance(error, TruearmError):
-        problem = models.from_error(error)
-        if problem.status >= 500:
+    if isinstance(error, TruearmError):
+        refused = models.as_refused(error)
+        if refused.problem.status >= 500:
             LOG.error(str(error), extra={"fields": {"event": "failed", "request": name}})
-        headers = {"Retry-After": "1"} if problem.status == 503 else {}
     elif isinstance(error, HTTPException) and error.status_code < 500:
         what = {404: f"there is no page {path!r}", 405: f"{scope['method']} is not allowed for {path!r}"}
         detail = f"{what.get(error.status_code, error.detail)}; see /openapi.json for what is"
-        problem = Problem(error.status_code, error.detail, detail, field="path", value=path)
-        headers = dict(error.headers or {})
+        more = {"field": "path", "value": path, "headers": dict(error.headers or {})}
+        refused = Refused(error.status_code, error.detail, detail, **more)
     else:
         LOG.error("internal error", exc_info=error, extra={"fields": {"event": "broken", "request": name}})
         detail = f"the server had an internal error; its log has more under request {name}, please report it"
-        problem = Problem(500, "Error", detail)
-    media = "application/problem+json"
-    return Response(msgspec.json.encode(problem), status_code=problem.status, headers=headers, media_type=media)
+        refused = Refused(500, "Error", detail)
+    body, status, media = msgspec.json.encode(refused.problem), refused.problem.status, "application/problem+json"
+    return Response(body, status_code=status, headers=refused.headers, media_type=media)
 
 
 class Gate:
@@ -558,16 +528,18 @@ class Gate:
             response = _problem_response(scope, error)
             await response.to_asgi_response(None, Request(scope))(scope, receive, dress)
         finally:
+            milliseconds = 1000 * (time.perf_counter() - started)
             fields = {
                 "event": "request",
                 "request": state["id"],
                 "method": method,
                 "path": scope["path"],
                 "status": status,
-                "ms": round(1000 * (time.perf_counter() - started), 3),
+                "ms": round(milliseconds, 3),
                 "token": state["grant"].name if "grant" in state else None,
             }
-            LOG.info("request", extra={"fields": fields})
+            line = f"{method} {printable(scope['path'])} {status} {milliseconds:.0f} ms"
+            LOG.info(line, extra={"fields": fields})
 
     async def _check(self, scope: Any) -> None:  # noqa: ANN401
         """Refuse too many requests and, while no token is needed, names that others point at this machine."""
@@ -589,7 +561,7 @@ class Gate:
             raise Refused(303, "See the page", f"people see {page}", headers={"Location": page})
 
     def _count(self, scope: Any) -> None:  # noqa: ANN401
-        rate, now = self._service.settings.limits.rate, time.monotonic()
+        rate, now = self._service.settings.rate, time.monotonic()
         if now - self._window > 2:
             self._window, self._counts = now, Counter()
         client = client_network((scope.get("client") or ("",))[0])

@@ -310,17 +310,18 @@ _STATUS: tuple[tuple[type[TruearmError], int, str], ...] = (
     (StoreError, 503, "The database failed"),
     (InvalidArgument, 422, "Invalid value"),
     (ProtocolError, 409, "Conflict"),
+    (TruearmError, 500, "Error"),
 )
 
 
-def from_error(error: TruearmError) -> Problem:
-    """Return an error of truearm as a problem."""
+def as_refused(error: TruearmError) -> Refused:
+    """Return an error of truearm as a refused request."""
     if isinstance(error, Refused):
-        return error.problem
-    for kind, status, title in _STATUS:
-        if isinstance(error, kind):
-            return Problem(status, title, as_fields(str(error)), field=error.argument, value=_short(error.value))
-    return Problem(500, "Error", str(error))
+        return error
+    status, title = next((status, title) for kind, status, title in _STATUS if isinstance(error, kind))
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    detail = as_fields(str(error))
+    return Refused(status, title, detail, field=error.argument, value=error.value, headers=headers)
 
 
 def as_fields(text: str) -> str:

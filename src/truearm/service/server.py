@@ -15,8 +15,8 @@ from typing import Any
 import uvicorn
 from litestar.concurrency import set_asyncio_executor
 
-from truearm.errors import InvalidArgument, printable
-from truearm.service.access import Limits, Settings, check_host, parse_proxies
+from truearm.errors import InvalidArgument
+from truearm.service.access import Settings, check_host, parse_proxies
 from truearm.service.app import LOG, Service, create_app
 
 _SHUTDOWN_S = 10  # for running requests
@@ -24,28 +24,15 @@ _THREADS = 16
 _SWEEP_S = 0.25
 
 
-class LogLines(logging.Formatter):
-    """Log records as lines of JSON, or as text for a person at a terminal."""
-
-    def __init__(self, *, is_terminal: bool) -> None:
-        super().__init__()
-        self._is_terminal = is_terminal
+class JsonLines(logging.Formatter):
+    """Log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
-        level, fields = record.levelname.lower(), dict[str, Any](getattr(record, "fields", {}))
-        trace = self.formatException(record.exc_info) if record.exc_info else None
-        if not self._is_terminal:
-            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-            line = {"at": at, "level": level, "message": record.getMessage(), **fields}
-            return json.dumps(line | ({"traceback": trace} if trace else {}))
-        if fields.get("event") == "listening":
-            needed = "Requests need a token." if fields["tokens"] else "Requests from this machine need no token."
-            return f"Serving {fields['url']} from {fields['database']}. {needed} Press Ctrl-C to stop."
-        if fields.get("event") == "request":
-            clock, path = time.strftime("%H:%M:%S", time.localtime(record.created)), printable(fields["path"])
-            return f"{clock} {fields['method']} {path} {fields['status']} {fields['ms']:.0f} ms"
-        return "\n".join(filter(None, (f"{level}: {record.getMessage()}", trace)))
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage()}
+        trace = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps(line | getattr(record, "fields", {}) | trace)
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -62,7 +49,7 @@ def _bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def _close_idle(server: uvicorn.Server, limits: Limits) -> None:
+async def _close_idle(server: uvicorn.Server, settings: Settings) -> None:
     """Close connections that send no request in time, and those of an address that has too many."""
     since: dict[Any, float] = {}
     while True:
@@ -72,7 +59,7 @@ async def _close_idle(server: uvicorn.Server, limits: Limits) -> None:
         count = Counter((one.client or ("",))[0] for one in idle)
         for one in idle:
             address, is_new = (one.client or ("",))[0], since[one] == now  # its request may be on the way
-            if now - since[one] > limits.patience or (count[address] > limits.idle and not is_new):
+            if now - since[one] > settings.patience or (count[address] > settings.max_idle and not is_new):
                 count[address] -= 1
                 with suppress(Exception):
                     one.transport.close()
@@ -92,15 +79,12 @@ def serve(settings: Settings) -> None:
     """Serve until a signal ends it."""
     proxies = None if settings.proxy is None else parse_proxies(settings.proxy)
     service = Service(settings)
-    try:
-        service.tokens.read()
-        check_host(settings.host, tokens=len(service.tokens))
-        listening = _bind(settings.host, settings.port)
-    except BaseException:
-        service.database.close()
-        raise
+    service.tokens.read()
+    check_host(settings.host, tokens=len(service.tokens))
+    listening = _bind(settings.host, settings.port)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogLines(is_terminal=sys.stderr.isatty()))
+    is_terminal = sys.stderr.isatty()
+    handler.setFormatter(logging.Formatter("{asctime} {message}", "%H:%M:%S", "{") if is_terminal else JsonLines())
     for name, level in (("truearm.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
@@ -113,14 +97,11 @@ def serve(settings: Settings) -> None:
     async def start() -> None:
         host, port = listening.getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        fields = {
-            "event": "listening",
-            "url": url,
-            "database": service.database.name,
-            "tokens": len(service.tokens),
-        }
-        LOG.info("listening", extra={"fields": fields})
-        tasks.add(asyncio.create_task(_close_idle(server, settings.limits)))
+        name, tokens = service.database.name, len(service.tokens)
+        needed = "Requests need a token." if tokens else "Requests from this machine need no token."
+        fields = {"event": "listening", "url": url, "database": name, "tokens": tokens}
+        LOG.info(f"Serving {url} from {name}. {needed} Press Ctrl-C to stop.", extra={"fields": fields})
+        tasks.add(asyncio.create_task(_close_idle(server, settings)))
 
     config = uvicorn.Config(
         create_app(service, start),

@@ -19,12 +19,13 @@ from typing import Any
 import msgspec
 
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import ISSUED, STOPPED, Event, Noted
 from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps, refuse
+from truearm.report.numbers import names
 from truearm.run import Study
 from truearm.service import models
-from truearm.service.access import Limits
+from truearm.service.access import Settings
 from truearm.store import (
     CHUNK_ROWS,
     Database,
@@ -33,7 +34,6 @@ from truearm.store import (
     chain,
     check_chain,
     check_text,
-    first_digest,
     first_row,
     from_text,
     parse_json,
@@ -43,7 +43,6 @@ from truearm.store import (
 
 GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
-_MAX_NAMED = 10  # arms in a message
 _KEY = "SELECT position FROM truearm_event WHERE study = %s AND worker = %s AND kind = 'key'"
 
 
@@ -52,10 +51,7 @@ class HostedStudy:
 
     def __init__(self, name: str, row: Row) -> None:
         self.name, self.began, self.definition_text = name, row.at, row.notes or ""
-        if first_digest(self.definition_text) != row.digest:
-            msg = f"the definition of study {name!r} was changed after it was written; restore a backup"
-            raise VerificationError(msg)
-        self.definition: dict[str, Any] = parse_json(self.definition_text)
+        self.definition = parse_json(self.definition_text)
         service = self.definition["service"]
         self.passive, self.lease, self.title = service["passive"], service["lease"], service["title"] or name
         self.position, self.digest = 0, row.digest
@@ -64,7 +60,6 @@ class HostedStudy:
         self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
         self.lock = threading.Lock()
         self.is_current = True  # False while it may differ from its log up to the position
-        self.drawn: tuple[float, models.Live] | None = None  # what its page showed last, and since when
         self._result: tuple[int, Result] | None = None
 
     def catch_up(self, database: Database) -> None:
@@ -143,8 +138,8 @@ class HostedStudy:
 class Studies:
     """All studies of a database; those in use are in memory."""
 
-    def __init__(self, database: Database, limits: Limits | None = None) -> None:
-        self.database, self.limits = database, limits or Limits()
+    def __init__(self, database: Database, settings: Settings | None = None) -> None:
+        self.database, self.settings = database, settings or Settings()
         self._loaded: OrderedDict[str, HostedStudy] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -154,15 +149,15 @@ class Studies:
         msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
         refuse(not is_id, msg, "id", new.id)
         arms = len(new.arms)
-        msg = f"arms may be {self.limits.arms} at most, but got {arms}; compare fewer at a time"
-        refuse(arms > self.limits.arms, msg, "arms", arms)
+        msg = f"arms may be {self.settings.max_arms} at most, but got {arms}; compare fewer at a time"
+        refuse(arms > self.settings.max_arms, msg, "arms", arms)
         text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name):
             known = self.database.first(name)
             if known is None:
                 [(count,)] = self.database.execute("SELECT count(*) FROM truearm_event WHERE position = 0")
-                if count >= self.limits.studies:
-                    msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
+                if count >= self.settings.max_studies:
+                    msg = f"there are {count} studies already; raise --max-studies, or use a new database"
                     raise ProtocolError(msg)
                 self.database.append(name, [first_row(text)])
         if known is not None and known.notes != text:
@@ -225,6 +220,11 @@ class Studies:
             hosted.catch_up(self.database)
             yield hosted
 
+    def snapshot(self, name: str) -> HostedStudy:
+        """Return a copy of a study, for answers that take long."""
+        with self.read(name) as hosted:
+            return copy(hosted)
+
     @contextmanager
     def _change(self, hosted: HostedStudy, worker: str | None = None) -> Iterator[list[Event]]:
         """Commit the events that happen to a study in this block, after those that others wrote."""
@@ -275,8 +275,8 @@ class Studies:
         return known
 
     def _check_batch(self, field: str, size: int) -> None:
-        msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
-        refuse(size > self.limits.batch, msg, field, size)
+        msg = f"{field} may be {self.settings.max_batch} at most in one request, but got {size}; send several"
+        refuse(size > self.settings.max_batch, msg, field, size)
 
 
 def define(new: models.NewStudy) -> dict[str, Any]:
@@ -373,8 +373,7 @@ def _release(hosted: HostedStudy, ticket: int, worker: str | None, *, of_others:
 
 def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
     if reading.arm not in hosted.given:
-        known = ", ".join([*hosted.given][:_MAX_NAMED]) + (", ..." if len(hosted.given) > _MAX_NAMED else "")
-        msg = f"readings[{i}].arm must be one of {known}, but got {reading.arm!r}"
+        msg = f"readings[{i}].arm must be {names([*hosted.given], 'or')}, but got {reading.arm!r}"
         raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
     notes = None if reading.notes is None else to_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
