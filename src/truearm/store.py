@@ -28,7 +28,7 @@ VERSIONS = {RACE: 4, SERVED: 1, LEDGER: 1}
 DEFINITION = "begun"  # the kind of row 0
 _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
-_CHANGED = "{} was changed after it was written; " + _RESTORE
+_CHANGED = f"the log was changed after it was written; {_RESTORE}"
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
 CHUNK_ROWS = 20_000
 _CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
@@ -118,7 +118,7 @@ def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, whe
     """Raise `VerificationError` at the first row that does not continue the chain."""
     for number, (row, new) in enumerate(zip(rows, _digests(rows, digest), strict=True), position + 1):
         if row[0] != number or row[7] != new:
-            raise VerificationError(f"{where}: {_CHANGED.format(f'event {row[0]}')}")
+            raise VerificationError(f"{where}: event {row[0]} was changed after it was written; {_RESTORE}")
 
 
 def to_text(event: Event) -> list[Any]:
@@ -252,7 +252,7 @@ class Database:
         row = next((Row(*row) for row in self.rows(study, -1, 1) if row[0] == 0), None)
         is_plain = row is None or row[1:6] == (DEFINITION, None, None, None, None)
         if row is not None and not (is_plain and row.digest == first_digest(str(row.notes))):
-            raise VerificationError(f"{self.name}: {_CHANGED.format(f'the definition of {study!r}')}")
+            raise VerificationError(f"{self.name} ({study}): {_CHANGED}")
         return row
 
     def last(self, study: str) -> Row | None:
@@ -441,7 +441,7 @@ class Store:
             raise ProtocolError(f"{self.path} holds no study yet; call create(definition) first")
         row = self._database.first(_NAME) if position == 0 else self._database.last(_NAME)
         if row is None:
-            raise VerificationError(f"{self.path}: {_CHANGED.format('the log')}")
+            raise VerificationError(f"{self.path}: {_CHANGED}")
         return row
 
     def create(self, definition: Mapping[str, Any]) -> None:
@@ -483,7 +483,7 @@ class Store:
             yield from from_text(rows)
             before = Row(*rows[-1])
         if before.position < last or count != last + 1:  # a damaged page hides rows from a search, not from a scan
-            raise VerificationError(f"{self.path}: {_CHANGED.format('the log')}")
+            raise VerificationError(f"{self.path}: {_CHANGED}")
 
     def check_file_content(self) -> None:
         """Raise if pages are damaged."""
