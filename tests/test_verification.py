@@ -257,11 +257,11 @@ def rows(n=60, seed=2):
 def test_what_columns_say_of_rows_needs_the_table():
     roles = {"arm": "arm", "value": "ms"}
     by_unit = load(rows(), Columns(**roles, unit="user"))
-    found = analyze(by_unit)
+    found = analyze(rows(), **roles, unit="user")
     assert "one reading per 'user'" in str(verify(found, by_unit.tapes))
     assert verify(found, by_unit)
     clustered = load(rows(), Columns(**roles))
-    doubted = analyze(clustered)
+    doubted = analyze(rows(), **roles)
     assert [doubt.kind for doubt in doubted.doubts] == ["clusters"]
     assert "a doubt about the rows, of the column 'user'" in str(verify(doubted, clustered.tapes))
     assert verify(doubted, clustered)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict, digest
 from truearm.claims.certify import certify, check_control, check_ordered, check_support, control_claims, tiers_of
+from truearm.claims.plain import fields_of
 from truearm.claims.result import Analysis, Contest, Result
 from truearm.data.cells import Form
 from truearm.data.columns import Columns, Dataset
@@ -293,8 +294,8 @@ def _analyze(
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
     wide = {} if doubtful else _coarse(result, data.counts)
-    found = Analysis.around(
-        replace(result, readings=data.tapes or None),
+    found = Analysis(
+        **fields_of(replace(result, readings=data.tapes or None)),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded=excluded,
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),

@@ -8,7 +8,7 @@ chosen after the fact there is evidence for any arm (docs/certificate.md).
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from truearm import policies
@@ -93,7 +93,7 @@ def verify(
     if isinstance(result, Mapping) and "suite" in result:
         return _verify_suite(result, source)
     if isinstance(result, Result):
-        certificate, kept, given = result.certificate, result.readings, result.to_dict()
+        certificate, kept, given = result.certificate, result.readings, replace(result, conditions=None).to_dict()
         source = result.counts if source is None and isinstance(result, Analysis) else source
     else:
         certificate, given = certificate_of(result), dict(result)
@@ -110,16 +110,13 @@ def verify(
         named = first.get("reference") if isinstance(first, dict) else None
         found = ratios(repeat, named if named in repeat.problem.arms else None)
         expected["ratios"] = to_plain(found, null=True)
-    beside = tuple(key for key in given if key not in expected)
-    worded = _compare({key: value for key, value in given.items() if key not in beside}, expected)
-    return Verified((*trust, *worded), () if isinstance(result, Result) else beside)
+    return _compare(given, expected, trust)
 
 
 def verify_certificate(certificate: Certificate, readings: Readings) -> Verified:
     """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result."""
     repeat, trust = _repeat(certificate, readings)
-    _compare({"certificate": to_plain(certificate)}, {"certificate": to_plain(repeat.certificate)})
-    return Verified(trust)
+    return _compare({"certificate": to_plain(certificate)}, {"certificate": to_plain(repeat.certificate)}, trust)
 
 
 def certificate_of(data: Mapping[str, Any]) -> Certificate:
@@ -175,7 +172,7 @@ def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  #
     else:
         table = Dataset({}, counted=source) if isinstance(source, Counts) else source
     if not isinstance(table, Dataset):
-        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
+        kinds = "a dict of readings by arm, a table that was loaded, or a study"
         raise InvalidArgument(f"readings must be {kinds}, but got {type(source).__name__}")
     if certificate.is_analysis and certificate.problem.rounds and table.counts is None:
         table = table.align()
@@ -233,18 +230,16 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
     runs: Runs = runs_of(source.log) if isinstance(source, Study) else from_plain(kind, data["runs"], "runs")
     if set(runs) != set(suite.problem.arms):
         raise VerificationError(f"the runs are those of {', '.join(runs)}, not of the suite")
-    expected = judge_suite(suite, runs).to_dict(runs=has_runs)
-    _compare({key: data.get(key, _Absent) for key in expected}, expected)
-    return Verified(beside=tuple(key for key in data if key not in expected))
+    return _compare(data, judge_suite(suite, runs).to_dict(runs=has_runs))
 
 
 # Comparing
 
 
-def _compare(given: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[str, ...]:
-    """Raise at the first part that differs; return the places where only words do."""
-    worded = []
-    for path, one, other in _differences(given, expected):
+def _compare(given: Mapping[str, Any], expected: Mapping[str, Any], trust: tuple[str, ...] = ()) -> Verified:
+    """Raise at the first part that differs, except in words; other keys are not about the decision."""
+    worded, beside = [], tuple(key for key in given if key not in expected)
+    for path, one, other in _differences({key: given[key] for key in given if key in expected}, expected):
         name = ".".join(map(str, path)).replace(".[", "[")
         if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
             worded.append(f"the words of {name}, which this version would choose otherwise")
@@ -252,7 +247,7 @@ def _compare(given: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[str
         said = "is not there" if one is _Absent else f"is {one!r:.80}"
         msg = f"{name} {said}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
         raise VerificationError(msg)
-    return tuple(worded)
+    return Verified((*trust, *worded), beside)
 
 
 def _differences(

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from truearm.bounds.mixture import log_mixture
+from truearm.claims.certify import control_claims
 from truearm.evidence import Judge
-from truearm.evidence.comparison import against_control, false_discovery, order, step_down
+from truearm.evidence.comparison import false_discovery, order, step_down
 from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem
 
@@ -122,7 +123,7 @@ def test_contaminated_arms_equal_to_the_control_do_not_beat_it(method, runs):
         tapes[bad] = np.inf
         tapes[0][bad[0]] = -1e9
         found = (
-            against_control(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]), 0, method).better
+            control_claims(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]), "A", method).better
             for n in (25, 50, 100, 200)
         )
         wrong.append(any(found))

@@ -48,14 +48,12 @@ Floats = NDArray[np.float64]
 
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
     """Return the assumptions that the samples contradict, whatever the order of their readings."""
-    arms, refuted = judge.problem.arms, dict.fromkeys(judge.implausible_arms)
-    missing = [Alarm("outside", arms[i], judge.samples[i].outside, judge.samples[i].n) for i in refuted]
-    contradicted = [
-        Alarm("contradiction", arms[i], sample.missing + sample.outside, sample.n)
-        for i, sample in enumerate(judge.samples)
-        if i not in refuted and judge.is_contradicted(i)
-    ]
-    return (*missing, *contradicted)
+    arms, samples, refuted = judge.problem.arms, judge.samples, judge.implausible_arms
+    rest = [i for i in range(len(arms)) if i not in refuted and judge.is_contradicted(i)]
+    return (
+        *(Alarm("outside", arms[i], samples[i].outside, samples[i].n) for i in refuted),
+        *(Alarm("contradiction", arms[i], samples[i].missing + samples[i].outside, samples[i].n) for i in rest),
+    )
 
 
 def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
@@ -150,13 +148,12 @@ def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
     A description of one arm; infinities are not counted, and nothing follows from it.
     """
     values = np.asarray(readings, dtype=np.float64)
-    known = values[np.isfinite(values)]
-    if not known.size:
+    if not np.isfinite(values).any():
         return ()
-    center = np.median(known)
-    reach = FAR * np.median(np.abs(known - center))
-    is_far = np.isfinite(values) & (reach > 0) & (np.abs(values - center) > reach)
-    return tuple(np.flatnonzero(is_far).tolist())
+    known = np.where(np.isfinite(values), values, np.nan)
+    distance = np.abs(known - np.nanmedian(known))
+    reach = FAR * np.nanmedian(distance)
+    return tuple(np.flatnonzero((reach > 0) & (distance > reach)).tolist())
 
 
 def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:

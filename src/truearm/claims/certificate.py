@@ -6,7 +6,7 @@ Tapes are in the user's units; samples are oriented.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -161,11 +161,6 @@ class Certificate(Verdict):
     digest: str
     origin: Origin | None = None
     """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
-
-    @classmethod
-    def of(cls, verdict: Verdict, **rest: Any) -> "Certificate":  # noqa: ANN401 - the fields above
-        """Return the certificate of a verdict."""
-        return cls(**{field.name: getattr(verdict, field.name) for field in fields(Verdict)}, **rest)
 
     @property
     def is_analysis(self) -> bool:

@@ -27,9 +27,10 @@ from truearm.claims.certificate import (
     sample_of,
     samples_of,
 )
+from truearm.claims.plain import fields_of
 from truearm.claims.result import Arm, Better, Control, Lead, Place, Ratio, Reach, Result, Tiers, Variant
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.comparison import Method, against_control, order
+from truearm.evidence.comparison import Method, check_method, false_discovery, not_better, order, step_down
 from truearm.evidence.intervals import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import Sample
@@ -59,7 +60,7 @@ def certify(
     pairs = Judge.of(problem, samples_of(problem, tapes) if samples is None else samples, design=verdict.design)
     verdict = _apply_handicap(problem, _check_readings(pairs, verdict))
     mark = digest(problem, tapes) if mark is None else mark
-    certificate = Certificate.of(verdict, problem=problem, digest=mark, origin=origin)
+    certificate = Certificate(**fields_of(verdict), problem=problem, digest=mark, origin=origin)
     leader = _leader(pairs, verdict)
     judge = judge_claims(certificate, tapes, pairs.samples, leader=leader or 0)
     doubtful = verdict.status is Status.DOUBTFUL
@@ -297,14 +298,19 @@ def check_ordered(problem: Problem, asked: str) -> None:
 
 
 def control_claims(judge: Judge, control: str, method: Method) -> ControlClaims:
-    """Return which arms beat the control and which do not, by the readings at hand."""
+    """Return which arms beat the control and which do not, by the readings at hand (extensions D1, D2)."""
     arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
-    found, reference = against_control(judge, at, method), judge.after(leader=at)
+    check_method(judge.problem, method, judge.design)
+    if judge.is_hopeless:
+        return ControlClaims(control, method)
+    found = {i: judge.better(i, at).log_value for i in range(len(arms)) if i != at}
+    better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())
+    rest = not_better(judge, at, [i for i in found if i not in better])
     return ControlClaims(
         control,
         method,
-        tuple(Claim(control, arms[i], None, 0, found.log_evidence[i]) for i in found.better),
-        tuple(Claim(arms[i], control, None, 0, reference.within(i).log_value, True) for i in found.not_better),
+        tuple(Claim(control, arms[i], None, 0, found[i]) for i in better),
+        tuple(Claim(arms[i], control, None, 0, value, True) for i, value in rest.items()),
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, Literal, get_args
 
@@ -34,6 +35,11 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:  # half of a surrogate pair
         problem, _, path = str(error).partition(" - at `$")
         raise InvalidArgument(f"{name}{path.rstrip('`')}: {problem[:1].lower()}{problem[1:]}") from None
+
+
+def fields_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+    """Return the fields of a record, for one of a class that has more."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def make_frame(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has

@@ -343,11 +343,6 @@ class Analysis(Result):
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
         return {**Result.to_dict(self, readings=readings), "notes": list(self.notes)}
 
-    @classmethod
-    def around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above
-        """Return an analysis with the fields of a result and the rest."""
-        return cls(**{field.name: getattr(result, field.name) for field in fields(Result)}, **rest)
-
 
 def check_schema(data: Mapping[str, Any]) -> None:
     """Refuse what is not the dictionary of a result, or that of another version."""

@@ -224,8 +224,7 @@ class SuiteResult:
     """How the runs were made, as in `Result`."""
 
     def __str__(self) -> str:
-        text: str = show("suite_text", self)
-        return text
+        return str(show("suite_text", self))
 
     def save_html(self, path: "StrPath") -> None:
         """Write a self-contained page."""

@@ -1,9 +1,9 @@
 """Several comparisons at once: two arms in both directions, all arms with a control, all pairs.
 
-A variant is an arm other than the control. Both rules of `against_control` claim "better than the control" by
-strict evidence of pairs; that a variant is not better is a statement with a separate error probability (extensions
-D1, D2). `order` claims one arm over another by strict pair evidence that allows for all pairs in both directions:
-with probability 1 - delta no claim is ever false, nor is anything that follows from claims (extensions D3).
+A variant is an arm other than the control. `step_down` and `false_discovery` claim "better than the control" by
+strict evidence of pairs (extensions D1, D2). `order` claims one arm over another by strict pair evidence that
+allows for all pairs in both directions: with probability 1 - delta no claim is ever false, nor is anything that
+follows from claims (extensions D3).
 """
 
 from collections.abc import Callable, Mapping
@@ -190,32 +190,14 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
         raise OutOfReach(msg)
 
 
-class ControlOutcome(NamedTuple):
-    """All variants against the control, by the readings at hand."""
+def not_better(judge: Judge, control: int, variants: list[int]) -> dict[int, float]:
+    """Return the log-evidence of variants that are not better than the control by more than the tolerance.
 
-    log_evidence: Mapping[int, float]
-    """That the variant is better than the control."""
-    better: tuple[int, ...]
-    """The variants that beat the control, in the order of the claims."""
-    not_better: tuple[int, ...]
-    """The variants that are not better than the control, or not by more than the tolerance."""
-
-
-def against_control(judge: Judge, control: int, method: Method = "holm") -> ControlOutcome:
-    """Return which arms beat the control, and which do not (extensions D1, D2)."""
-    check_method(judge.problem, method, judge.design)
-    variants = [i for i in range(len(judge.samples)) if i != control]
-    if judge.is_hopeless:
-        return ControlOutcome(dict.fromkeys(variants, 0.0), (), ())
-    found = {i: judge.better(i, control).log_value for i in variants}
-    better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())
-    return ControlOutcome(found, better, not_better(judge, control, [i for i in variants if i not in better]))
-
-
-def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ...]:
-    """Return which variants are not better than the control by more than the tolerance (extensions D1)."""
+    It is a statement with a separate error probability (extensions D1).
+    """
     bar, reference = judge.log_bar(), judge.after(leader=control)
-    return tuple(i for i in variants if reference.within(i).log_value >= bar)
+    found = {i: reference.within(i).log_value for i in variants}
+    return {i: value for i, value in found.items() if value >= bar}
 
 
 class Order(NamedTuple):

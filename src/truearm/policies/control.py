@@ -219,10 +219,8 @@ def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlSta
 
 def _give_up(state: ControlState) -> ControlState:
     """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
-    judge, reference = state.judge, state.judge.after(leader=state.control)
-    beaten = not_better(judge, state.control, list(state.alive))
-    found = ((i, reference.within(i).log_value) for i in beaten)
-    claims = tuple(state.claim(i, state.control, value, tolerant=True) for i, value in found)
+    beaten = not_better(state.judge, state.control, list(state.alive))
+    claims = tuple(state.claim(i, state.control, value, tolerant=True) for i, value in beaten.items())
     alive = tuple(i for i in state.alive if i not in beaten)
     hopeless = tuple(i for i in alive if _is_futile(state, i))
     return replace(state, alive=alive, not_better=state.not_better + claims, hopeless=hopeless)

@@ -157,8 +157,7 @@ _SUITE_COLUMNS = (
 
 def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
     """Return a suite and its runs for JSON: all that a stranger needs to recompute it."""
-    plain = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in runs.items()}
-    return {**result.to_dict(), "summary": suite_summary(result, "command"), "runs": plain}
+    return {**result.to_dict(), "summary": suite_summary(result, "command"), "runs": to_plain(runs)}
 
 
 def suite_csv(result: SuiteResult) -> str:
