@@ -196,7 +196,7 @@ def test_what_a_command_does_by_itself_over_time_is_doubtful():
     assert [one.standing for one in found.compared] == ["doubtful", "not worse"]
     assert found.status == "doubtful"
     assert "1 is doubtful: ms" in paragraph(found)
-    assert "Nothing is claimed about doubtful metrics" in page(found, {})
+    assert "Nothing is claimed about doubtful metrics" in page(found)
 
 
 def test_equal_metrics_end_where_contamination_hides_more_and_that_is_not_part_of_what_is_sure():

@@ -95,7 +95,6 @@ def is_hidden(result: Result) -> bool:
 
 ErrorRate = Literal["fdr", "any"]
 GateVerdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
-VERDICTS: tuple[GateVerdict, ...] = ("accepted", "not better", "undecided", "doubtful", "open")
 BASE = "base"  # what the function that a candidate is compared with is called
 
 
@@ -182,7 +181,3 @@ class Account:
         """Return the next gate, which is not added yet."""
         number = len(self.gates) + 1
         return LedgerGate(number=number, name=name, level=self.next_level, base=base, details=details)
-
-    def count(self, verdict: GateVerdict) -> int:
-        """Return how many gates have a verdict."""
-        return sum(gate.verdict == verdict for gate in self.gates)

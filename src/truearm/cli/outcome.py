@@ -151,15 +151,14 @@ def _describe(race: Race) -> dict[str, Any]:
 def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
     """Return all forms of a race of many metrics that has ended, and its exit code."""
     assert race.suite is not None
-    suite, runs = race.suite, runs_of(race.study.log)
-    result = race.setting.mark(judge_suite(suite, runs))
+    result = race.setting.mark(judge_suite(race.suite, runs_of(race.study.log)))
     lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
     notes: list[str] = []
     if not asked.quiet:
         undecided = result.status == "undecided"
         stopped = undecided and not end.late and result.rounds + result.uncounted < (asked.most or math.inf)
         notes = _notes(race, asked, end, undecided=undecided, interrupted=stopped)
-    verdict = {"verdict": words.suite_verdict(result)} if suite.gate else {}
+    verdict = {"verdict": words.suite_verdict(result)} if race.suite.gate else {}
 
     def text(screen: Screen) -> str:
         rest = [screen.table(rows) if result.compared else "", *(screen.wrap(note, dim=True) for note in notes)]
@@ -168,12 +167,10 @@ def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
     def page() -> str:
         from truearm.report.pages import suite_page  # a race that writes no page starts without it
 
-        return suite_page(result, runs)
+        return suite_page(result)
 
     forms = {
-        "json": lambda: json_text(
-            {**suite_document(result, runs), **_describe(race), "machine": machine(), **verdict}
-        ),
+        "json": lambda: json_text({**suite_document(result), **_describe(race), "machine": machine(), **verdict}),
         "csv": lambda: suite_csv(result),
         "markdown": lambda: tables.markdown(rows, lines),
         "html": page,

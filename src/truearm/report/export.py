@@ -19,7 +19,7 @@ from truearm.claims.certify import ratios
 from truearm.claims.gates import Account
 from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
-from truearm.claims.suite import Runs, SuiteResult
+from truearm.claims.suite import SuiteResult
 from truearm.errors import printable
 from truearm.report.tables import hyperfine_statistics, suite_order, suite_point
 from truearm.report.words import ledger_guarantee, standing, suite_summary
@@ -155,9 +155,9 @@ _SUITE_COLUMNS = (
 )
 
 
-def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
+def suite_document(result: SuiteResult) -> dict[str, Any]:
     """Return a suite and its runs for JSON: all that a stranger needs to recompute it."""
-    return {**result.to_dict(), "summary": suite_summary(result, "command"), "runs": to_plain(runs)}
+    return {**result.to_dict(runs=True), "summary": suite_summary(result, "command")}
 
 
 def suite_csv(result: SuiteResult) -> str:

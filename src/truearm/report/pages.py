@@ -26,7 +26,7 @@ from truearm.claims.certificate import Tapes, digest
 from truearm.claims.certify import ratios
 from truearm.claims.gates import Account, Gate, judge_gate
 from truearm.claims.result import Analysis, Result
-from truearm.claims.suite import Runs, SuiteResult
+from truearm.claims.suite import SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Interval
 from truearm.report import svg, tables, words
@@ -239,7 +239,7 @@ def _certificate(result: Result) -> dict[str, str]:
 # Suites and ledgers
 
 
-def suite_page(result: SuiteResult, runs: Runs) -> str:
+def suite_page(result: SuiteResult) -> str:
     """Return a suite as one self-contained page: every metric against the reference, drawn and in a table."""
     sections = _render(
         "suite.html",
@@ -249,7 +249,7 @@ def suite_page(result: SuiteResult, runs: Runs) -> str:
         error=result.suite.problem.error,
     )
     found = Parts(words.suite_headline(result), words.suite_summary(result, "command"), sections, {})
-    return _assemble(found, suite_document(result, runs))
+    return _assemble(found, suite_document(result))
 
 
 def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
@@ -273,7 +273,7 @@ def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
 
 def save_suite(result: SuiteResult, path: "str | PathLike[str]") -> None:
     """Write a suite as a page."""
-    Path(path).write_text(suite_page(result, result.runs), encoding="utf-8")
+    Path(path).write_text(suite_page(result), encoding="utf-8")
 
 
 def ledger_page(account: Account, name: str) -> str:

@@ -5,6 +5,7 @@ effort. What else a reader may want to know follows with `verbose`.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
@@ -13,7 +14,6 @@ from truearm.claims.alarms import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import (
-    VERDICTS,
     Account,
     Gate,
     GateVerdict,
@@ -1185,7 +1185,8 @@ def evidence(log_value: float) -> str:
 
 def ledger_headline(account: Account) -> str:
     """Return how many gates there are and how they ended."""
-    counts = (f"{count(n)} {verdict}" for verdict in VERDICTS if (n := account.count(verdict)))
+    found = Counter(gate.verdict for gate in account.gates)
+    counts = (f"{count(found[verdict])} {verdict}" for verdict in _VERDICTS if found[verdict])
     return f"{plural(len(account.gates), 'gate')}: {', '.join(counts)}" if account.gates else "No gate was opened"
 
 
