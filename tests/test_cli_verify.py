@@ -48,7 +48,7 @@ def test_trust_is_3_and_what_cannot_be_repeated_is_2(tmp_path):
     data["assumptions"][0] = "Nothing is assumed."
     found = run(written(tmp_path / "r.json", data))
     assert found.exit_code == 3
-    assert found.stdout.startswith("Verified with trust in: the words of assumptions[0]")
+    assert found.stdout.startswith("Verified with trust in: the wording of assumptions[0]")
     found = run(written(tmp_path / "r.json", forging.genuine("late")))
     assert (found.exit_code, "give its log" in " ".join(found.stderr.split())) == (2, True)
 
@@ -186,7 +186,7 @@ def test_an_analysis_in_rounds_is_verified_by_its_own_table(tmp_path):
             assert run(tmp_path / "r.json", same).exit_code == 0
     wrong = run(tmp_path / "r.json", long, *columns)
     assert wrong.exit_code == 1
-    assert "so say what made a round (round, as in analyze)" in " ".join(wrong.stdout.split())
+    assert "so give the rounds (round, as in analyze)" in " ".join(wrong.stdout.split())
     assert run(tmp_path / "r.json", long, *columns, "--round", "item", "--unit", "item").exit_code == 2
 
 

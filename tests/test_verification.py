@@ -161,7 +161,7 @@ def test_rounding_changes_no_meaning_and_more_does():
 def test_other_words_are_on_trust():
     data = forging.genuine("certified")
     data["assumptions"][0] = "Nothing is assumed."
-    assert verify(data).trust == ("the words of assumptions[0], which this version would choose otherwise",)
+    assert verify(data).trust == ("the wording of assumptions[0], which differs in this version",)
 
 
 def test_an_arm_may_be_called_like_words_and_is_recomputed_all_the_same():
@@ -209,7 +209,7 @@ def test_rounds_of_arms_that_were_not_in_all_of_them_are_verified_by_what_was_an
         assert check(tapes)
         assert check({"A": tapes["A"].tolist(), "B": [*tapes["B"].tolist(), *[None] * 10]})
         for other in ({**tapes, "B": tapes["B"][1:]}, {**tapes, "A": np.append(tapes["A"], np.nan)}):
-            with pytest.raises(VerificationError, match="say what made a round"):
+            with pytest.raises(VerificationError, match="so give the rounds"):
                 check(other)
     assert verify(found)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import lazy_loader
 
-import truearm.report  # noqa: F401 - registers how results show themselves
+import truearm.report  # noqa: F401 - registers how results are displayed
 from truearm.claims import register
 
 _MODULES = {"errors", "policies", "problem"}  # reachable, but not part of `from truearm import *`

@@ -1,4 +1,4 @@
-"""`truearm` and `python -m truearm`: an interrupt while they are being loaded ends them without a word."""
+"""Entry point of `truearm` and `python -m truearm`; an interrupt during import prints no traceback."""
 
 import sys
 
@@ -10,7 +10,7 @@ def main() -> None:
 
         verbs()
     except KeyboardInterrupt:
-        sys.exit(130)  # what a shell says of a program that SIGINT ended
+        sys.exit(130)  # the exit code of a program that SIGINT ended
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Analyze existing data: which arm is best, which arms are excluded, and what more data would decide.
 
-The order of pulls is unknown, so arms are compared in pairs (evidence section 11). An arm is excluded when some
-other arm is better with log-evidence log((k-1)/delta); what is left when all others are excluded is the best arm,
-with error probability delta (evidence T3, T4; in the fixed design a p-value below delta/(k-1)).
+The order of pulls is unknown, so arms are compared in pairs (evidence section 11). An arm is excluded when another
+arm is better with log-evidence log((k-1)/delta); the only arm left is the best, with error probability delta
+(evidence T3, T4; in the fixed design a p-value below delta/(k-1)).
 """
 
 import math
@@ -44,11 +44,11 @@ from truearm.problem import (
 
 Floats = NDArray[np.float64]
 
-_MAX_FORECAST = 1e12  # readings; what would take more of them is never going to be decided
+_MAX_FORECAST = 1e12  # readings; no study takes more than this
 
 
 class AnalyzeOptions(ProblemOptions, total=False):
-    """The options of a problem, and how a file is written."""
+    """The options of a problem, and the format of a file."""
 
     sep: str | None
     encoding: str | None
@@ -75,7 +75,7 @@ def analyze(
     of: int | None = None,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
-    """Find the best arm in data already there.
+    """Find the best arm in existing data.
 
     Parameters
     ----------
@@ -86,32 +86,33 @@ def analyze(
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
-        The column of what was drawn independently (process, user, item): readings of one unit become one, their
-        median; of shares, a unit succeeds if at least half of its readings do.
+        The column that names what was drawn independently (process, user, item). The readings of a unit are
+        replaced by their median; for shares, a unit succeeds if at least half of its readings do.
     order
-        "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
+        "rows" if rows are in order of pull, or the column to sort them by; by default the order is not used.
     round
-        The column of what arms were measured in side by side (item, person, day), or "rows" if that is each row of
-        a wide frame: arms are then compared by which wins more than half of the rounds (docs/rounds.md).
+        The column of the item, person or day for which arms were measured side by side, or "rows" if each row of
+        a wide frame is a round. The better arm is then the one that wins more than half of the rounds
+        (docs/rounds.md).
     design
-        "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
+        "sequential" is valid no matter how often you looked at the data as they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
     pairs
         Compare every arm with every other, not only with the leader.
     control
-        The arm that the others are compared with: `control` of the analysis says which of them are better.
+        The arm to compare the others with; `control` of the result says which of them are better.
     fdr
-        Bound the mean share of false ones among the arms said to beat the control, not the chance of any.
+        Bound the expected share of false claims that an arm beats the control, not the chance of any.
     tiers
-        Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
+        Rank all arms as far as that is certain; `tiers` of the result has groups and places.
     query
-        The rows to analyze, in SQL, of a database or of a file, which it calls `data`.
+        An SQL query for the rows to analyze; the table of a file is called `data`.
     of
-        With `score_range`, the length of the list of which these are the first items of a random order.
+        With `score_range`, the length of the whole list, if the data are its first items in random order.
     **options
         What is asked and assumed: delta, contamination, tolerance, quantile, goal, at_least, at_most, between and
         dependent_arms, as in `Study`. Cells without a value are missing readings and count at their worst.
-        How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `kind` such as "csv", and
+        The format of a file: `sep`, `encoding`, `decimal`, `thousands`, `kind` such as "csv", and
         `unreadable="missing"` to count cells that are not numbers as missing.
 
     Examples
@@ -131,13 +132,13 @@ def analyze(
     targets = {"quantile": asked_of.get("quantile"), "at_least": at_least, "at_most": at_most}
     for name, given in targets.items():
         if round is not None and given is not None and (name, given) != ("quantile", 0.5):
-            msg = f"round={round!r} compares which arm wins side by side, and {name}={given!r} each arm by "
-            raise InvalidArgument(f"{msg}itself; remove {name}, or round", name, given)
+            msg = f"round={round!r} compares arms side by side, but {name}={given!r} rates each arm alone"
+            raise InvalidArgument(f"{msg}; remove {name} or round", name, given)
     columns = Columns(arm, value, unit, order, round)
     data = load(frame, columns, Reduction.of(at_least=at_least, at_most=at_most), Form.of(**form), query)
     tapes = _tapes(data)
     problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
-    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an export of a blind race may be
+    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an export may be
     msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
     refuse(is_blind, msg, "contamination", "blind")
     if problem.score_range is not None:
@@ -148,7 +149,7 @@ def analyze(
 
 
 def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
-    """Raise at the first score outside of the range."""
+    """Raise if a score is outside the range."""
     size = max(tape.size for tape in tapes.values())
     msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
     refuse(problem.items is not None and problem.items < size, msg, "of", problem.items)
@@ -158,7 +159,7 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
 
 
 def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
-    """Return the options of the problem; an export of a race brings its own, unless others are given."""
+    """Return the options of the problem; those of an exported race are the defaults."""
     own, targets = dict(data.options), {"quantile", "at_least", "at_most"}
     if not targets.isdisjoint(asked):
         dropped = {*targets, "rounds", "goal", "score_range", "items"}
@@ -170,7 +171,7 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     has_range = options.get("score_range") is not None
     if has_range:
         options.setdefault("contamination", 0.0)  # the claim is about the scores as given
-    msg = "score_range is missing: not all scores are between 0 and 1; give the lowest and the highest possible"
+    msg = "score_range is missing: not all scores are between 0 and 1; use the lowest and the highest possible"
     refuse(not has_range and "score_range" in own, msg, "score_range")
     return fix_options(cast("ProblemOptions", options), rounds=rounds)
 
@@ -178,13 +179,7 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
 def repeat_analysis(
     certificate: Certificate, data: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
-    """Return the analysis that a certificate is from, made again from the readings.
-
-    Parameters
-    ----------
-    units, doubts
-        What is known about the rows, where only their readings are at hand.
-    """
+    """Repeat the analysis of a certificate; `units` and `doubts` are what is known about rows that are gone."""
     options = {} if certificate.origin is None else dict(certificate.origin.options)
     kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
     wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
@@ -194,7 +189,7 @@ def repeat_analysis(
     asked = _Asked(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _tapes(data)
-    msg = "a table of counts does not say in what order readings were taken, but ordered is true"
+    msg = "a table of counts does not record the order of readings, but ordered is true"
     refuse(ordered and data.counts is not None, msg)
     known = data._replace(ordered=data.ordered or ordered, units=data.units or units)
     return _analyze(certificate.problem, known, certificate.design, asked, doubts)
@@ -206,7 +201,7 @@ def _check_design(design: str, *, dependent_arms: bool) -> None:
 
 
 def _tapes(data: Dataset, notes: set[int] | None = None) -> dict[str, Floats | Counted]:
-    """Return what stands for the readings of each arm, which are at least one."""
+    """Return the readings or counts of each arm; raise if an arm has no readings."""
     tapes: dict[str, Floats | Counted] = dict(data.tapes)
     if data.counts is not None:
         tapes = dict(sorted(data.counts.arms(notes).items()))  # shards come in any order
@@ -244,7 +239,7 @@ class _Asked(NamedTuple):
     tiers: bool
 
     def check(self, problem: Problem, design: Design) -> "_Asked":
-        """Refuse what has no answer before any work is done."""
+        """Raise for a question without an answer before any work is done."""
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
         if self.control is not None:
@@ -258,11 +253,11 @@ class _Asked(NamedTuple):
 def _analyze(
     problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm] = ()
 ) -> Analysis:
-    """Return the analysis of readings; counts are made finer where they do not decide or are coarse.
+    """Analyze readings; refine counts where they do not decide or are coarse.
 
-    Counts decide as the readings themselves would as soon as no bucket is noted while they are judged: then every
-    answer that was used is the same for all readings that fit the counts (extensions 4.1). Buckets are needed if
-    the decision or an interval may depend on what is in them, and wanted if another figure does.
+    Once the judge notes no bucket, counts decide as the readings would: every answer used is the same for all
+    readings that fit the counts (extensions 4.1). A bucket is needed if the decision or an interval may depend on
+    its contents, and wanted if another figure does.
     """
     needed, wanted = (None, None) if data.counter is None else (set[int](), set[int]())
     tapes = _tapes(data, needed)
@@ -273,7 +268,7 @@ def _analyze(
     accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if j != i}
     claims = _rejections(judge, ranking, known)
-    noticed, alone = _dependence(problem, data), len(problem.arms) == 1  # of one arm it is only noted
+    noticed, alone = _dependence(problem, data), len(problem.arms) == 1  # one arm only gets a note
     clusters = alarms.clusters(data.suspects)
     doubts = (*given, *clusters, *(() if alone else noticed), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms, design) if doubts else _verdict(judge, claims)
@@ -282,18 +277,18 @@ def _analyze(
     origin = Origin("analyze", {**asked._asdict(), "ordered": data.ordered})
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
     for i in range(len(problem.arms)) if needed is not None else ():
-        judge.intervals(i, problem.declared)  # notes where its interval ends
+        judge.intervals(i, problem.declared)  # notes the buckets at the ends of the interval
     judge = _note_in(judge, wanted)
     seen = noticed if alone else ()
     result = certify(problem, tapes, verdict, samples=judge.samples, mark=mark, noticed=seen, origin=origin)
     if data.ordered:
         result = check_support(result, data.tapes)
     doubtful = result.status is Status.DOUBTFUL
-    judge = _note_in(judge, None)  # what is left are estimates
+    judge = _note_in(judge, None)  # the rest are estimates
     excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
-    wide = {} if doubtful else _coarse(result, data.counts)
+    wide = {} if doubtful else _coarse_arms(result, data.counts)
     found = Analysis(
         **fields_of(replace(result, readings=data.tapes or None)),
         ranking=tuple(problem.arms[i] for i in ranking),
@@ -302,7 +297,7 @@ def _analyze(
         needed={} if doubtful or wide else _forecast_need(judge, result),
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
-        few=_few(judge, result),
+        few=_short_arms(judge, result),
         coarse=wide,
         units=data.units,
         tiers=tiers,
@@ -316,12 +311,12 @@ def _analyze(
 
 
 def _note_in(judge: Judge, notes: set[int] | None) -> Judge:
-    """Return a judge that notes there which buckets should be looked at more closely."""
+    """Return a judge that adds the buckets to refine to `notes`."""
     return judge.after(tuple(sample.note_in(notes) for sample in judge.samples))
 
 
 def _dependence(problem: Problem, data: Dataset) -> tuple[Alarm, ...]:
-    """Return which arms' rows depend on when they were taken, where that is known (evidence T12)."""
+    """Return the arms whose rows depend on when they were taken, if the order is known (evidence T12)."""
     if data.counts is not None or not data.ordered:
         return ()
     return alarms.dependence(problem, [Serial(i).extend(tape) for i, tape in enumerate(data.tapes.values())])
@@ -332,7 +327,7 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 
 
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
-    """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
+    """Return the claim of the highest-ranked arm whose evidence suffices against each rejected arm."""
     claims, bar = [], judge.log_threshold
     may_reject = judge.screen(bar)
     for place, judged in enumerate(ranking[1:], 1):
@@ -354,7 +349,7 @@ def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolera
 def _find_excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
     """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
 
-    That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
+    This may not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
     arms, bar = judge.problem.arms, judge.log_strict
     found, may_exclude = {}, judge.screen(bar)
@@ -379,15 +374,15 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
 
     if len(alive) == 1:
         return end(Status.strict(problem), best)
-    if not judge.is_hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
+    if not judge.is_hopeless and problem.tolerance and (more := _tolerance_claims(judge, alive)):
         return end(Status.TOLERABLE, best, more)
     if judge.is_futile(alive):
         return end(Status.INDISTINGUISHABLE)
     return end(Status.EXHAUSTED)
 
 
-def _tolerable(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
-    """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
+def _tolerance_claims(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
+    """Return claims that no remaining arm beats the leader by more than the tolerance, or nothing if one might."""
     claims = []
     for judged in (i for i in alive if i != judge.leader):
         found = judge.within(judged).log_value
@@ -417,9 +412,9 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
 
 
 def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
-    """Return how many more readings of the leader and of each rival left would decide, None if none would.
+    """Return how many more readings of the leader and each remaining rival would decide, None if no number would.
 
-    An estimate: the readings at hand, repeated, stand for those to come.
+    This is an estimate: it assumes more readings like the present ones.
     """
     if result.best is not None:
         return {}
@@ -441,16 +436,16 @@ def _rivals(judge: Judge, result: Result) -> list[int]:
     return [i for i in map(judge.problem.arms.index, left) if i != judge.leader]
 
 
-def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
-    """Return the arms left whose quantile may be anywhere in a bucket of many readings, if nothing is decided."""
+def _coarse_arms(result: Result, counts: Counts | None) -> dict[str, float]:
+    """Return the remaining arms whose quantile is in a bucket of many readings, if nothing is decided."""
     if counts is None or result.best is not None or result.problem.target != "quantile":
         return {}
     found = coarse_arms(counts, result.problem.quantile)
     return {arm: found[arm] for arm in result.candidates if arm in found}
 
 
-def _few(judge: Judge, result: Result) -> dict[str, int]:
-    """Return which arms left have so few readings that no values of theirs could decide."""
+def _short_arms(judge: Judge, result: Result) -> dict[str, int]:
+    """Return the remaining arms with too few readings to decide, whatever their values."""
     if judge.is_hopeless:
         return {}
     short = (i for i in _rivals(judge, result) if judge.is_too_small(i))

@@ -1,6 +1,6 @@
 """What a policy decides from the readings of a log: the pulls wanted next, or a verdict.
 
-`Decision` also doubts a verdict if readings depend on their time. `OpenBatch` puts the pulls wanted in order.
+`Decision` also withholds a verdict if readings depend on time. `OpenBatch` orders the pulls.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class Decision:
         self._fed = (0,) * k  # draws of each arm that a patient policy has seen
         self._serials = tuple(Serial(i) for i in range(k))
         self._checked = (0,) * k  # draws of each arm whose order was checked
-        self._watched = 0  # readings there were then
+        self._watched = 0  # readings at that check
 
     def inform(self, log: Log) -> None:
         """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
@@ -77,7 +77,7 @@ class Decision:
         return {arm: max(0, fed + answer.get(arm, 0) - len(tickets)) for arm, fed, tickets in issued}
 
     def interrupt(self, log: Log) -> None:
-        """End now, with the verdict that an ask at this moment would find."""
+        """End now with the verdict that an ask would find."""
         self.inform(log)
         answer = self.policy.ask(self.state)
         if not isinstance(answer, Verdict):
@@ -86,10 +86,10 @@ class Decision:
         self.end(log, answer)
 
     def end(self, log: Log, verdict: Verdict) -> None:
-        """End with a verdict, or in doubt if readings depend on their time and not all arms alike."""
+        """End with a verdict, or in doubt if readings depend on time, and not equally for all arms."""
         k, rounds = len(log.names), self.problem.rounds
         tapes = [log.tape(i)[0] for i in range(k)]
-        # drift meets all arms of a round alike: only what they do not share is checked
+        # drift that all arms of a round share does not matter
         found = alarms.find_unshared_drift(tapes) if rounds else self._find_dependence(log)
         if found and self._is_alike and not rounds and k > 1:
             self.noticed = tuple(replace(alarm, detail=SIDE_BY_SIDE) for alarm in found)
@@ -129,7 +129,7 @@ class OpenBatch:
         self._sides = 0  # arms in each round
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "order": None}  # a function need not survive a copy
+        return {**self.__dict__, "order": None}  # a function may not be picklable
 
     def __len__(self) -> int:
         return len(self._queue) or sum(self.wanted)
@@ -141,12 +141,12 @@ class OpenBatch:
         return due if len(due) < self._sides else []
 
     def _due(self) -> list[int]:
-        """Return the arms of which most pulls are left: in rounds, those of this round."""
+        """Return the arms with the most pulls left; in rounds, those left in this round."""
         most = max(self.wanted)
         return [arm for arm, number in enumerate(self.wanted) if number == most > 0]
 
     def open(self, wanted: Sequence[int], budget: int) -> None:
-        """Start a batch, cut to a number of pulls in all; in rounds, to whole rounds."""
+        """Start a batch of at most `budget` pulls; in rounds, of whole rounds."""
         total, asked = sum(wanted), [i for i, n in enumerate(wanted) if n]
         self.wanted, self._queue, self._sides = list(wanted), [], len(asked)
         if total > budget and self._rounds:
@@ -157,16 +157,16 @@ class OpenBatch:
                 self.wanted[asked[j % len(asked)]] += 1
 
     def close(self) -> None:
-        """Drop what is left."""
+        """Drop the remaining pulls."""
         self.wanted, self._queue = [0] * len(self.wanted), []
 
     def add(self, arm: int, count: int = 1) -> None:
-        """Want more pulls of an arm, or fewer, and put the batch in order again."""
+        """Add to the wanted pulls of an arm, and reorder the batch."""
         self.wanted[arm] += count
         self._queue = []
 
     def take(self, n: int | None) -> list[int]:
-        """Return the arms of up to n pulls, which leave the batch."""
+        """Remove up to n pulls from the batch and return their arms."""
         if n == 0:
             return []
         if not self._queue:
@@ -178,7 +178,7 @@ class OpenBatch:
         return taken
 
     def take_next(self, arms: Sequence[int]) -> list[int]:
-        """Take the first of these pulls that the batch has, in the order of a log: a round before the next."""
+        """Take the pulls that a log lists next, up to the first that the batch does not have."""
         self._queue, due = [], set[int]()
         for place, arm in enumerate(arms):
             due = due or {*(self._due() if self._rounds else arms)}

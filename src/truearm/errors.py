@@ -1,12 +1,12 @@
-"""Everything truearm raises on purpose. Each message names the argument, the value and the remedy.
+"""The exceptions of truearm. Each message names the argument, the value and the remedy.
 
 TruearmError
 ├── InvalidArgument   (also ValueError)    a value outside its domain; nothing was computed
 │   └── OutOfReach                         a theorem's condition fails; the message says what would satisfy it
-├── ProtocolError     (also RuntimeError)  ask and tell used in an order that has no meaning; nothing changed
+├── ProtocolError     (also RuntimeError)  ask or tell called at the wrong time; nothing changed
 ├── ArmFailed         (also RuntimeError)  a pull raised; carries what was known up to then
-├── CommandFailed     (also RuntimeError)  a user's command ended badly; carries its exit code and last words
-└── VerificationError (also ValueError)    a certificate and the readings do not fit, or a log was changed
+├── CommandFailed     (also RuntimeError)  a user's command failed; carries its exit code and last output
+└── VerificationError (also ValueError)    a certificate does not match its readings, or a log was changed
 
 Not knowing is a result, never an error: see `Result.status`.
 
@@ -27,7 +27,7 @@ def first_line(error: Exception) -> str:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Escape characters that do not print, so that a terminal never obeys them; `lines` keeps line breaks."""
+    """Escape control characters, so that a terminal does not act on them; `lines` keeps line breaks."""
 
     def escape(char: str) -> str:
         return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
@@ -36,7 +36,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 class TruearmError(Exception):
-    """The base class of all errors of truearm: `argument` and `value` say what was wrong, where there is one."""
+    """The base class of all errors of truearm: `argument` and `value` say what was wrong, if known."""
 
     def __init__(self, message: str = "", argument: str | None = None, value: object = None) -> None:
         super().__init__(message)
@@ -52,11 +52,11 @@ class UnknownArgument(InvalidArgument, TypeError):
 
 
 class OutOfReach(InvalidArgument):
-    """A theorem was asked for outside the conditions under which it is proved."""
+    """The conditions of a theorem are not met."""
 
 
 class ProtocolError(TruearmError, RuntimeError):
-    """Ask and tell used in an order that has no meaning; nothing changed."""
+    """Ask or tell was called at the wrong time; nothing changed."""
 
 
 class ArmFailed(TruearmError, RuntimeError):
@@ -65,7 +65,7 @@ class ArmFailed(TruearmError, RuntimeError):
     Attributes
     ----------
     arm, result
-        The arm that failed, and the result as far as it was known: nothing told before is lost.
+        The arm that failed, and the result so far, with all earlier readings.
     """
 
     def __init__(self, message: str, *, arm: str = "", result: object = None) -> None:
@@ -74,22 +74,22 @@ class ArmFailed(TruearmError, RuntimeError):
 
 
 class CommandFailed(TruearmError, RuntimeError):
-    """A user's command ended badly, and the caller did not ask to go on.
+    """A user's command failed, and the caller did not ask to continue.
 
     Attributes
     ----------
     command, exit_code, stderr_tail, stage
-        The command's text, its exit code (minus the signal's number if a signal ended it), and the end of
-        what it wrote to standard error, as it wrote it; whether it was measured ("command") or a hook.
+        The command's text, its exit code (minus the signal's number if a signal ended it), the end of its
+        standard error, and whether it was measured ("command") or a hook.
     """
 
     def __init__(
         self, message: str, *, command: str = "", exit_code: int = 0, stderr_tail: str = "", stage: str = "command"
     ) -> None:
-        # One positional argument and defaults for the rest: so the error survives a pickle from a worker.
+        # one positional argument and defaults for the rest, so that a worker can pickle the error
         super().__init__(message)
         self.command, self.exit_code, self.stderr_tail, self.stage = command, exit_code, stderr_tail, stage
 
 
 class VerificationError(TruearmError, ValueError):
-    """A certificate and the readings given for it do not belong together, or a log is not as it was written."""
+    """A certificate does not match its readings, or a log was changed."""

@@ -117,7 +117,7 @@ def evaluate(
     pool, places = _pool(workers, len(arms))
     with open_store(store) as log, pool as executor:
         batch = max(1, places // len(arms))
-        if log is not None and log.created:  # continue as it began
+        if log is not None and log.created:  # continue with its own settings
             seed = log.definition["seed"] if seed is None else seed
             batch = log.definition["options"].get("batch", batch)
         seed = secrets.randbits(53) if seed is None else seed
@@ -156,9 +156,9 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
 def _score_batch(
     study: PureStudy, score: Callable[[str, int], Future[Any]], order: Sequence[int], on_error: OnError
 ) -> None:
-    """Score what the study asks for. Nothing is out when it decides, so its readings alone repeat it.
+    """Score one batch. No pull is out when the study decides, so its readings alone repeat it.
 
-    The n-th pull of an arm is about the n-th item drawn.
+    The n-th pull of an arm scores the n-th item drawn.
     """
     stops = list[Exception]()
     with hold_signals():
@@ -185,7 +185,7 @@ def _score_batch(
 
 
 def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
-    """Return a score, NaN with a note if the arm raised; raise if failures stop."""
+    """Return a score, or NaN with a note if the arm raised and `on_error` is "missing"."""
     try:
         score = job.result()
     except InvalidArgument:
@@ -200,7 +200,7 @@ def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
 
 
 def _count_failures(study: PureStudy) -> dict[str, dict[str, int]]:
-    """Return why scores are missing, and how many of each arm; the log has it, so it outlives a crash."""
+    """Count the missing scores of each arm by reason, from the log, which survives a crash."""
     found: dict[str, Counter[str]] = {}
     for event in study.events():
         if event.value is not None and math.isnan(event.value):
@@ -221,7 +221,7 @@ def _call(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401 - t
 
 @cache
 def _loop(_process: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of this process: clients that async functions share belong to one loop."""
+    """Return the event loop of this process; clients that async functions share must stay in one loop."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop

@@ -1,6 +1,6 @@
-"""The events of a study, in order, from which `Study.replay` rebuilds it; nothing here decides.
+"""The events from which `Study.replay` rebuilds a study; nothing here decides.
 
-`Log` has the arrays in which a study keeps its pulls and readings, and can list their events.
+`Log` keeps the pulls and readings of a study in arrays, and lists their events.
 """
 
 import copy
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Notes = Mapping[str, Any]
 Row = Sequence[Any]
-"""An event as plain values, up to its last one that is not None. A reading that is not finite is text."""
+"""An event as plain values without trailing Nones. A reading that is not finite is text."""
 
 ISSUED, COUNTED, TOLD, RELEASED, STOPPED = KINDS = ("issued", "counted", "told", "released", "stopped")
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
@@ -32,7 +32,7 @@ LOG_MISMATCH = "the log does not match its definition: it was edited, or written
 class Event(NamedTuple):
     """Something that happened to a study; its fields are the columns of a log.
 
-    A pull was handed out ("issued", or "counted" as part of a number, where the order is that of the arms), its
+    A pull was handed out ("issued", or "counted" by `ask_counts`, in the order of the arms), its
     reading came in ("told"), it never started ("released"), or the study ended ("stopped", or an `ask` found that
     the readings decide).
     """
@@ -91,7 +91,7 @@ def _is_count(value: object) -> bool:
 
 
 def _view(numbers: "array[Any]") -> NDArray[Any]:
-    """Return an array's memory as numpy sees it; drop it before the array grows."""
+    """Return a numpy view of an array; drop it before the array grows."""
     return np.frombuffer(numbers, dtype=numbers.typecode) if numbers else np.empty(0, dtype=numbers.typecode)
 
 
@@ -145,7 +145,7 @@ class Log:
             self._unwritten = []
 
     def write_since(self, first: int) -> None:
-        """Append the events from one on to the file; if that fails, they come before the next ones."""
+        """Append the events from `first` on to the file; if that fails, the next write starts with them."""
         if self.append is not None:
             self._unwritten += self.events(first)
             self.write()
@@ -183,7 +183,7 @@ class Log:
         self.out += count
 
     def record(self, tickets: Sequence[int], values: Sequence[float], notes: Notes | None = None) -> None:
-        """Record the readings of pulls that are out, with notes if there is one."""
+        """Record the readings of pulls that are out; notes are those of a single one."""
         places = np.array(tickets, dtype=np.int64)
         _view(self.values)[places], _view(self._states)[places] = values, _ARRIVED
         self._order.frombytes((len(KINDS) * places + _CODE[TOLD]).tobytes())
@@ -200,7 +200,7 @@ class Log:
         return bool((_view(self._states)[places] == _OUT).all()) and names == list(arms)
 
     def release(self, ticket: int, *, again: bool) -> None:
-        """Take back a pull that never started; hand its draw out again if so asked."""
+        """Take back a pull that never started; `again` hands its draw out under a new ticket."""
         self._states[ticket] = _RELEASED
         self.out -= 1
         self.released += 1
@@ -209,7 +209,7 @@ class Log:
             self._free[self.arms[ticket]].append(self.draws[ticket])
 
     def stop(self) -> None:
-        """Note that the study ended here."""
+        """Record that the study ended here."""
         self._order.append(_CODE[STOPPED])
 
     @property
@@ -250,7 +250,7 @@ class Log:
         return _view(self.values)[tickets], _view(self._states)[tickets] == _ARRIVED
 
     def prefix(self, arm: int) -> int:
-        """Return how many draws of an arm have a reading, without a gap."""
+        """Return how many draws of an arm have readings before the first gap."""
         arrived = self.tape(arm)[1]
         return arrived.size if arrived.all() else int(arrived.argmin())
 
@@ -272,7 +272,7 @@ class Log:
         return {name: (int(p), int(t)) for name, p, t in zip(self.names, pulls, told, strict=True)}
 
     def arrivals_since(self, first: int) -> dict[str, tuple[Ints, Floats]]:
-        """Return by arm the draws and values of the readings that came in from an event on."""
+        """Return the draws and values of the readings of each arm since an event."""
         codes = np.array(self._order[first:], dtype=np.int64)
         tickets = codes[codes % len(KINDS) == _CODE[TOLD]] // len(KINDS)
         arms, found = _view(self.arms)[tickets], {}
@@ -282,7 +282,7 @@ class Log:
         return found
 
     def whole(self, first: Sequence[int], counts: Sequence[int]) -> dict[str, tuple[Ints, Floats]]:
-        """Return by arm `counts` draws from `first` on and their values, or nothing while one has not arrived."""
+        """Return `counts` draws of each arm from `first` on, with values, or nothing until all have arrived."""
         found = {}
         for i, (start, count) in enumerate(zip(first, counts, strict=True)):
             values, arrived = self.tape(i, start, start + count)
@@ -298,7 +298,7 @@ class Log:
         return len(self._order)
 
     def events(self, first: int = 0) -> Iterator[Event]:
-        """Iterate over all that happened, in order, from an event on."""
+        """Iterate over the events in order, from `first` on."""
         for code in self._order[first:]:
             ticket, place = divmod(code, len(KINDS))
             kind = KINDS[place]

@@ -1,7 +1,7 @@
 """Many accept/reject decisions, one error rate (extensions L1, L2).
 
-A ledger is a hash-chained file. A gate's level is on disk before its first reading and is spent whatever happens
-then: a process that dies leaves a gate that did not accept. Reading a ledger recomputes it, so that a forged one
+A ledger is a hash-chained file. A gate's level is on disk before its first reading and is spent in any
+case: a process that dies leaves a gate that did not accept. Reading a ledger recomputes it, so that a forged one
 is neither shown nor continued.
 """
 
@@ -23,7 +23,7 @@ from truearm.problem import Contamination, Handicap, Problem, ProblemOptions, To
 from truearm.run import OnError, Study, run
 from truearm.store import LEDGER, Database, Row
 
-_NAME = "ledger"  # of the only chain in the file
+_NAME = "ledger"  # the only chain in the file
 _OPENED, _CLOSED = "opened", "closed"
 
 
@@ -33,7 +33,7 @@ class Book(Account):
 
     path: str
     digests: list[bytes]
-    """Of all rows; the last one covers them all."""
+    """The digest of each row, which covers the rows before it."""
 
     @classmethod
     def open_file(cls, database: Database, path: str | Path) -> "Book":
@@ -54,7 +54,7 @@ class Book(Account):
         return self.digests[-1].hex()
 
     def read(self, database: Database) -> None:
-        """Add the rows that were written since."""
+        """Add the rows written since the last read."""
         while rows := database.rows(_NAME, self.position):
             store.check_chain(rows, self.position, self.digests[-1], self.path)
             for row in map(Row._make, rows):
@@ -92,8 +92,8 @@ class Ledger:
     delta
         The error rate.
     error_rate
-        "fdr" bounds the expected share of false ones among the accepted candidates, "any" the chance that any
-        accepted candidate is not better than its base.
+        "fdr" bounds the expected share of accepted candidates that are not better than their base, "any" the
+        chance that there is one.
     expected
         About how many gates there will be. More are allowed, at smaller levels.
 
@@ -258,7 +258,7 @@ class Ledger:
         return self._decide(name, asked, measure)
 
     def _decide(self, name: str, asked: Mapping[str, Any], measure: Callable[[float], Result]) -> LedgerGate:
-        """Open a gate, measure at its level and close it; a measurement that failed closes it, too."""
+        """Open a gate, measure at its level and close it, even if the measurement fails."""
         gate = self.open(name, details=asked)
         try:
             return self.record(gate, measure(gate.level))
@@ -286,7 +286,7 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
     Parameters
     ----------
     head
-        A digest that was noted before: it must be in the chain, because a forger can recompute all digests.
+        A digest noted earlier: it must be in the chain, because a forger can recompute all digests.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Before the first pull: whether a study can be decided, and how many pulls it will take.
+"""Predict whether a study can be decided, and how many pulls it will take.
 
 The laws of the readings are assumed (a family and gaps) or taken from a pilot. Two cases: the readings turn out
 clean although a share eps of them might not be, and the bad readings do their worst. Lower bounds hold for every
@@ -59,10 +59,10 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     name: getattr(families, name) for name in ("gaussian", "laplace", "logistic", "cauchy", "uniform", "lognormal")
 }
 NATS = (1.051, 1.319, 1.559, 0.59, 0.379)
-"""What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
+"""Coefficients of `terms` for the nats that `toptwo` needs, fitted to runs by benchmarks/plan.py."""
 SHARE_NATS = (0.443, 1.299, 1.314, 0.546, 0.478)
 """The same for shares."""
-_USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
+_TYPICAL_SIZE = 60.0  # smaller and larger problems need more nats
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _GRID = 2000  # points of the law of the best arm, for the share of rounds that it wins
 _MAX_ROUNDS = 2**40
@@ -75,11 +75,11 @@ class Outlook(NamedTuple):
     """What to expect in one case: a lower bound for all methods, and what `toptwo` needs."""
 
     lower_bound: float
-    """Least expected pulls, of all arms together, of any method with this error probability."""
+    """The fewest expected pulls of all arms together, for any method with this error probability."""
     expected: float
     """Pulls that `toptwo` needs on average: an estimate from simulations."""
     largest_eps: float
-    """Contamination from which on no method can decide."""
+    """The smallest contamination at which no method can decide."""
 
     @property
     def decidable(self) -> bool:
@@ -104,7 +104,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a study would take, before it starts."""
+    """What a study will take."""
 
     arms: int
     gaps: tuple[float, ...]
@@ -114,7 +114,7 @@ class Plan:
     quantile: float
     tolerance: Tolerance
     clean: Outlook
-    """Readings turn out clean, and decisions must hold against the contamination all the same: `certified`."""
+    """Readings turn out clean, but decisions must still hold against the contamination: `certified`."""
     worst: Outlook
     """A share eps of the readings is bad and does its worst; decisions as before."""
     promised: Outlook
@@ -125,15 +125,15 @@ class Plan:
     shares: tuple[float, ...] | None = None
     """The shares planned for, the largest first; None for quantiles."""
     wins: tuple[float, ...] | None = None
-    """In rounds, the share that the best arm wins against each other one."""
+    """In rounds, the share of rounds that the best arm wins against each other arm."""
     pilot_size: int | None = None
-    """Readings of the arm of the pilot that has fewest."""
+    """The smallest number of readings of an arm in the pilot."""
     within: float | None = None
     """How far behind the best the arm that Algorithm 1 returns may be, None where it is the best."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know beside the numbers."""
+        """What a reader should know about the numbers."""
         return tuple(words.plan_notes(self))
 
     @property
@@ -150,7 +150,7 @@ class Plan:
         return " ".join((*words.plan_sentences(self), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what is infinite becomes None."""
+        """Return plain values for JSON; infinities become None."""
         c, plain = self.contamination, {field.name: getattr(self, field.name) for field in fields(self)}
         declared = {"eps": c.eps, "adversary": c.adversary, "causal": c.causal}
         plain["contamination"] = "blind" if c.blind else declared
@@ -187,14 +187,14 @@ def plan(
         Readings to plan with, in place of `arms`, `gap` and `family`: a frame, or a dict of arms; `arm` and
         `value` name its columns.
     share
-        Plan for shares: that of the best arm; `gap` is then in points, 0.1 for ten of a hundred.
+        The share of the best arm, to plan for shares; a `gap` of 0.1 is then ten percentage points.
     reach
         How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
-        one that serves each of them best.
+        best value for each.
     **options
         delta, contamination, tolerance, quantile, goal, at_least, at_most, between and rounds, as in `Study`. The
         tolerance is absolute; at_least and at_most say what a success is in a pilot. Readings of a pilot outside
-        of between are removed: they would count as pulls and for no side (extensions E2).
+        of between are removed: they would count as pulls but for neither side (extensions E2).
 
     Examples
     --------
@@ -336,7 +336,7 @@ class _Model(NamedTuple):
 
 
 def _round_pulls(lost: Sequence[float], level: float, delta: float) -> tuple[float, float]:
-    """Return what rounds take: all arms left are in each, so the best has as many as its nearest rival."""
+    """Return the pulls of rounds: all remaining arms are in each, so the best has as many as its nearest rival."""
     least = [max(0.0, math.log(1 / (2.4 * delta))) / divergence(share, level) for share in lost]
     log_bar = math.log(2 * len(lost) / delta)
 
@@ -408,7 +408,7 @@ def _pilot_model(asked: Problem, tapes: Mapping[str, Floats]) -> _Model:
             raise InvalidArgument(f"pilot must show how far apart arms are, but {what}; remove that arm", "pilot")
     samples = [Sample.of(tape) for tape in known.values()]
     best = next(iter(by_looks(samples, range(len(samples)), asked.level)), 0)
-    # only the order matters to a cut: infinities may be any numbers beyond all others, whatever is shifted here
+    # a cut depends on order alone, so infinities may be any numbers that stay beyond the others after a shift
     finite = np.concatenate([tape[np.isfinite(tape)] for tape in known.values()])
     low, high = float(finite.min()), float(finite.max())
     beyond = 4 * (high - low + asked.tolerance.amount) + max(abs(low), abs(high)) + 1
@@ -451,14 +451,14 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
 
 
 def terms(found: Limit, delta: float) -> tuple[float, ...]:
-    """Return what the evidence that `toptwo` has to collect depends on (evidence section 5.2)."""
+    """Return the terms on which the evidence that `toptwo` needs depends (evidence section 5.2)."""
     rivals = [weight for arm, weight in enumerate(found.weights) if arm != found.answer]
-    size = math.log(found.time * math.sqrt(max(rivals)) / _USUAL)
+    size = math.log(found.time * math.sqrt(max(rivals)) / _TYPICAL_SIZE)
     return 1.0, math.log(1 / delta), 1 - 1 / len(rivals), max(0.0, -size), max(0.0, size)
 
 
 def toptwo_pulls(found: Limit, delta: float, nats: Sequence[float] = NATS) -> float:
-    """Estimate the pulls that `toptwo` needs on average where no method can beat a limit.
+    """Estimate the average pulls of `toptwo` from the limit of all methods.
 
     It collects 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
     than either: the cube root of the sum of cubes (evidence section 5.2).
@@ -472,12 +472,12 @@ def toptwo_pulls(found: Limit, delta: float, nats: Sequence[float] = NATS) -> fl
 
 
 _Pulls: TypeAlias = tuple[int | None, ...]
-"""Of Algorithm 1 as printed and sharp, and of Algorithm 3 as printed and sharp; None where it cannot decide."""
+"""Pulls of Algorithm 1, printed and sharp, and of Algorithm 3, printed and sharp; None if it cannot decide."""
 _NO_PULLS: _Pulls = (None,) * 4
 
 
 def _paper_pulls(model: _Model, reach: float | None) -> tuple[_Pulls, float | None]:
-    """Return what the paper's algorithms need, each at the reach that serves it best, and `Plan.within`."""
+    """Return what the paper's algorithms need, each at its best reach, and `Plan.within`."""
     tried = [_pulls_at_reach(model, t) for t in (_REACHES if reach is None else (reach,))]
     tried = [(pulls, within) for pulls, within in tried if within is None and pulls[1] is not None] or tried
     best: list[tuple[int | None, float | None]] = []

@@ -17,8 +17,8 @@ Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
 Target = Literal["quantile", "share", "wins", "mean"]
 """What arms are compared by: a quantile, a share of readings, wins in rounds, or the mean of bounded scores."""
-LEAST_DELTA = 1e-100  # its square and its parts are still numbers
-LEAST_LEVEL = 1e-9  # of a quantile: one that a billion readings show
+LEAST_DELTA = 1e-100  # its square does not underflow
+LEAST_LEVEL = 1e-9  # of a quantile: it takes a billion readings to see it
 
 
 class Adversary(StrEnum):
@@ -285,7 +285,7 @@ class Handicap:
     arm: str
     tolerance: Tolerance
     limit: float | None = None
-    """Where readings end, if those beyond are infinities: those of the arm that cross it become infinite too."""
+    """The limit beyond which readings are infinite; those that the handicap moves past it become infinite too."""
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -362,7 +362,7 @@ class ProblemOptions(TypedDict, total=False):
 
 
 def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__annotations__) -> None:
-    """Raise if an option has a name that is not known."""
+    """Raise if an option is unknown."""
     names = sorted(known)
     for name in options:
         if name in names:
@@ -375,7 +375,7 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
 
 
 def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
-    """Return the options with those that an entry point fixes, or raise if one of them was given."""
+    """Add the options that an entry point fixes, or raise if one of them was given."""
     for name, value in fixed.items():
         if options.get(name, value) != value:
             msg = f"{name} is always {value!r} here; remove {name}={options.get(name)!r}"
@@ -414,7 +414,7 @@ class Problem:
         require(self.goal in ("max", "min"), "goal", self.goal, "be 'max' or 'min'")
         require(self.rounds in (True, False), "rounds", self.rounds, "be True or False")
         limits = {name: getattr(self, name) for name in ("at_least", "at_most")}
-        remedy = "use the reading from which on it is a success, such as 1"
+        remedy = "use the limit of a success, such as 1"
         checked = {
             "arms": check_arms(self.arms),
             "delta": check_delta(self.delta),
@@ -448,7 +448,7 @@ class Problem:
             self._check_share()
 
     def _refuse_beside(self, chosen: str, *others: str) -> None:
-        """Raise if a field has a value that another one leaves no meaning."""
+        """Raise if a field is set that means nothing together with `chosen`."""
         for known in fields(self):
             value = getattr(self, known.name)
             msg = (
@@ -488,7 +488,7 @@ class Problem:
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
     def check_score(self, score: float, arm: str, item: int) -> None:
-        """Raise if a score is outside of the range; NaN is a missing one, and `censored` a time-out."""
+        """Raise if a score is outside the range; NaN is a missing score, and `censored` a time-out."""
         if self.score_range is None:
             return
         low, high = self.score_range
@@ -511,7 +511,7 @@ class Problem:
 
     @property
     def declared(self) -> Contamination:
-        """The contamination, that of clean readings where it is None."""
+        """The contamination, with eps 0 if it is None."""
         return self.contamination or Contamination(0.0)
 
     @property

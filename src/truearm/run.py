@@ -1,8 +1,8 @@
-"""The one loop: ask, pull, log, tell, until the study is done or a budget is spent.
+"""Run a study: ask, pull, log and tell until it is done or a budget is spent.
 
-Pulls may run on any `concurrent.futures.Executor`. Readings that come back first are not a fair sample, because a
-slow reading may be slow for being large; that is why a study counts pulls that are out at their worst, and why
-nothing here drops, retries or reorders a pull (docs/scale.md).
+Pulls may run on any `concurrent.futures.Executor`. Readings that come back first are not a fair sample, because
+large readings may take longer. Therefore a study counts pulls that are out at their worst, and nothing here drops,
+retries or reorders a pull (docs/scale.md).
 """
 
 import math
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 OnError = Literal["stop", "missing"]
 Sources = Callable[[str], Callable[[], float]]
 """For each arm a function that returns one reading."""
-# asyncio and concurrent.futures raise the built-in one
+# asyncio and concurrent.futures raise TimeoutError
 _TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
 
 
 def shuffle(arms: Sequence[int]) -> list[int]:
-    """Return arms in an order that cannot be known before: by the operating system's randomness."""
+    """Shuffle arms with the operating system's randomness, so that the order cannot be predicted."""
     return SystemRandom().sample(arms, len(arms))
 
 
@@ -66,7 +66,7 @@ def find_best(
     seed: int | None = None,
     **options: Unpack[ProblemOptions],
 ) -> Result:
-    """Pull arms until it is known which has the best true median, or share, and return what is known.
+    """Pull arms until it is known which has the best true median or share, and return the result.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ def find_best(
     policy, max_pulls, seed, **options
         As in `Study`.
     max_seconds
-        Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
+        Time limit, after which the result is `exhausted`. Pulls in progress are not interrupted.
     executor, workers
-        Where pulls run, and how many at once; the executor's own number of workers if it tells.
+        Where pulls run, and how many at once; by default the executor's own number of workers.
     store
-        A file (or `Store`) in which every reading is logged before it is believed. A log that exists is
+        A file (or `Store`) in which every reading is logged before it is used. A log that exists is
         continued; pulls that were out when it broke off are missing readings and count at their worst.
     progress
         Show a bar on a terminal; nothing is shown in a pipe.
@@ -88,8 +88,8 @@ def find_best(
         What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "missing" tells a
         missing reading (NaN), which counts at its worst, and goes on. A time-out (`TimeoutError`, those of
         `subprocess` and `multiprocessing`) is a censored reading, worse than any other: plus infinity if
-        smaller is better, else minus infinity. An `EOFError` says that the data of an arm end, and so does the
-        study.
+        smaller is better, else minus infinity. An `EOFError` says that an arm has no more data, and ends
+        the study.
 
     Examples
     --------
@@ -138,8 +138,8 @@ def run(
 ) -> Result:
     """Drive a study to its end with `source(arm)`, a function per arm, and return its result.
 
-    An interrupt from the keyboard, or a true answer of `watch`, which is called after readings came in, ends the
-    study with what is known so far. Other parameters are those of `find_best`.
+    An interrupt from the keyboard, or a true value from `watch`, called as readings come in, ends the study with
+    what is known so far. Other parameters are those of `find_best`.
     """
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
@@ -187,7 +187,7 @@ def _pull_in_parallel(
     try:
         while not study.done:
             for pull in _ask(study, places - len(out)) if len(out) < places else ():
-                # the ticket makes each call unique to executors that would remember equal ones (Dask)
+                # the ticket makes each call unique for executors that cache equal ones (Dask)
                 out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
             left = deadline - time.monotonic()
             arrived, _ = wait(out, timeout=None if left == math.inf else max(left, 0), return_when=FIRST_COMPLETED)
@@ -223,7 +223,7 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
         value = _as_reading(read())
     except _TIME_OUTS:
         value = study.problem.censored
-    except EOFError:  # the data of this arm end here: the pull never started
+    except EOFError:  # this arm has no more data: the pull never started
         with hold_signals():
             study.release(pull)
         study.stop()
@@ -242,7 +242,7 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
 
 @contextmanager
 def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
-    """Open and lock a log, None for none."""
+    """Open and lock a log, if there is one."""
     if store is None:
         yield None
         return
@@ -263,7 +263,7 @@ def resume_or_start(study: PureStudy, store: "Store") -> PureStudy:
     if other := [key for key, value in definition.items() if known.get(key) != value]:
         budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
         msg = f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
-        raise ProtocolError(f"{msg}use another file, or the definition it began with")
+        raise ProtocolError(f"{msg}use another file, or its original definition")
     return resume_study(store)
 
 
@@ -279,9 +279,9 @@ def log_to(study: PureStudy, store: "Store", position: int = 0) -> PureStudy:
 
 
 def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
-    """Return the study of a log, which goes on logging there.
+    """Return the study of a log, which continues to log there.
 
-    If it broke off, pulls that are out are lost, and missing readings; otherwise they may still be told.
+    If it broke off, pulls that are out become missing readings; otherwise they may still be told.
     """
     study = Study.replay(store.definition)
     study.follow(store.rows())

@@ -42,7 +42,7 @@ from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
 from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, refuse
 
-MAX_BATCH_PULLS = 2**25  # put in order, at 32 bytes each; a log from elsewhere may ask for more
+MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may ask for more
 
 
 class Study:
@@ -63,7 +63,7 @@ class Study:
     seed
         Shuffle the pulls of a batch, reproducibly; None interleaves them evenly. Rounds are always shuffled.
     order
-        A function that returns a shuffled list, with randomness from outside. The log has the order.
+        A function that returns a shuffled list, with randomness from outside; the log records the order.
     **options
         What is asked and assumed, as in `truearm.problem.ProblemOptions`: delta, contamination, tolerance,
         quantile, goal, at_least, at_most, rounds, between, regularity, dependent_arms. In rounds `ask()` returns
@@ -106,7 +106,7 @@ class Study:
         self._final: dict[str, list[float | None]] = {}  # readings as of the decision
         self._result: Result | None = None
         self._decision = Decision(problem, self.policy)
-        self._obey()
+        self._act()
 
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
@@ -136,12 +136,12 @@ class Study:
 
     @property
     def round_left(self) -> tuple[str, ...]:
-        """The arms of a round that has started that are not handed out yet."""
+        """The arms not yet handed out in a round that has started."""
         return tuple(self.problem.arms[arm] for arm in self._batch.round_left)
 
     @property
     def in_round(self) -> bool:
-        """Whether a round has started of which a pull is out or not yet handed out."""
+        """Whether a round has started and is not complete."""
         return self.problem.rounds and (self.log.out > 0 or bool(self.round_left))
 
     @property
@@ -151,12 +151,12 @@ class Study:
 
     @property
     def standing(self) -> Standing:
-        """Where the decision stands: to watch, without a guarantee."""
+        """Where the decision stands, for monitoring: it has no guarantee."""
         return self.policy.standing(self._decision.state)
 
     @property
     def readings(self) -> dict[str, list[float | None]]:
-        """Per arm the readings in order of pull, None for a pull without one; as of the decision once done."""
+        """Readings by arm in order of pull, None for a pull without one; once done, as of the decision."""
         return {arm: [*tape] for arm, tape in (self._final or self.log.tapes()).items()}
 
     @property
@@ -214,7 +214,7 @@ class Study:
             log.stop()
 
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Return the open batch, or at most so much of it, as numbers of pulls to be answered by `tell_arrays`."""
+        """Return how many pulls of each arm are wanted, at most `most`; answer them with `tell_arrays`."""
         arms, first = self.problem.arms, self.log.position
         wanted = [0] * len(arms) if self.done else self._batch.wanted
         limits = dict(zip(arms, wanted, strict=True)) if most is None else most
@@ -232,7 +232,7 @@ class Study:
         The notes of a `Noted` number are kept. The same value again is ignored; another one is an error.
         """
         ticket, log = self.log.find(pull), self.log
-        is_plain = type(value) is float  # the usual case, at the least cost
+        is_plain = type(value) is float  # the usual case needs no check
         what = f"value of ticket {ticket} ({log.name(ticket)!r})"
         number = (
             value if is_plain else as_number(what, value, "use nan for a reading that went wrong", boolean=True)
@@ -295,7 +295,7 @@ class Study:
     def stop(self) -> None:
         """End the study here with what is known so far: its result is `exhausted` unless it was done before.
 
-        Only this object ends: where it logs to (`log_to`) nothing is written, so that the log can be continued.
+        Only this object ends: nothing is written to its log, which can be continued.
         """
         if not self.done:
             self._decision.interrupt(self.log)
@@ -303,11 +303,11 @@ class Study:
             self.log.stop()
 
     def events(self) -> Iterator[Event]:
-        """Iterate over all that happened, in order."""
+        """Iterate over all events in order."""
         return self.log.events()
 
     def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
-        """Append every event from now on before the study acts on it, and pulls before they are handed out.
+        """Call `append` with every event before the study acts on it, and with pulls before they are handed out.
 
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event. None stops appending.
@@ -316,7 +316,7 @@ class Study:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What `replay` makes the study from, as plain values."""
+        """The definition from which `replay` makes the study, as plain values."""
         name, options = policies.definition_of(self.policy)
         how = {"policy": name, "options": options, "max_pulls": self.max_pulls, "seed": self.seed}
         return {"problem": to_plain(self.problem), **how, **({"order": "drawn"} if self._is_drawn else {})}
@@ -337,9 +337,9 @@ class Study:
     def replay(
         cls, definition: Mapping[str, Any], events: Iterable[Event] = (), *, order: Order | None = None
     ) -> Self:
-        """Return the study of a definition after these events, with every decision where it was.
+        """Return the study of a definition after these events, with the same decisions at the same events.
 
-        Further keys of the definition are ignored; `order` puts further pulls in order.
+        Other keys of the definition are ignored; `order` shuffles later pulls.
         """
         needed = ("problem", "policy", "options", "max_pulls", "seed")
         if not isinstance(definition, Mapping) or not isinstance(definition.get("options", {}), Mapping):
@@ -360,9 +360,9 @@ class Study:
         return study
 
     def follow(self, events: Iterable[Row]) -> None:
-        """Repeat what happened to this study elsewhere, such as in another process that shares its log.
+        """Repeat events of this study from elsewhere, such as another process that shares its log.
 
-        Events of one kind in a row are repeated at once. They may be plain tuples.
+        Events may be plain tuples. Successive events of one kind are repeated together.
         """
         for kind, group in groupby(events, itemgetter(0)):
             run = [*group]
@@ -387,7 +387,7 @@ class Study:
             self.tell(ticket, value if notes is None else Noted(value, notes))
 
     def _repeat_tells(self, tickets: Sequence[int], arms: Sequence[str], values: Sequence[Any]) -> bool:
-        """Record readings at once, if all their pulls are out: then no decision falls between them."""
+        """Record readings together if all their pulls are out: then no decision comes between them."""
         log = self.log
         if log.append is not None or self.problem.score_range is not None or not log.are_out(tickets, arms):
             return False
@@ -401,7 +401,7 @@ class Study:
     def _repeat_ask(
         self, tickets: Sequence[int], arms: Sequence[str], draws: Sequence[int], *, counted: bool
     ) -> None:
-        """Hand out the pulls of one ask, or of several in a row, which are one."""
+        """Hand out the pulls of one ask, or of several in a row, which count as one."""
         log, first = self.log, len(self.log)
         if not counted:
             places = {name: i for i, name in enumerate(log.names)}
@@ -417,7 +417,7 @@ class Study:
     def retrace(cls, problem: Problem, tapes: Tapes, **how: Any) -> Self:  # noqa: ANN401 - of a study
         """Return the study that took these tapes and stopped, if it never decided while pulls were out.
 
-        Then the tapes alone say what it knew at each decision: whole batches, in the order in which it asked.
+        Then the tapes show what it knew at each decision: whole batches, in the order in which it asked.
         """
         study, names = cls(problem, **how), problem.arms
         log, held = study.log, [tapes.get(arm, ()) for arm in names]
@@ -437,7 +437,7 @@ class Study:
     def _refill(self) -> bool:
         """Open a new batch because workers are idle, also while pulls are out; return False if it stays empty.
 
-        Pulls handed out by the same `ask` are out already, so that two asks in a row are one.
+        Pulls handed out by the same `ask` are out already, so that two asks in a row count as one.
         """
         if self.log.out == 0 or self.pulls >= self.max_pulls:
             return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
@@ -459,12 +459,12 @@ class Study:
             self._decide()
 
     def _decide(self) -> None:
-        """Give the policy what it can use, and do what it answers."""
+        """Give the policy the new readings and act on its answer."""
         if not self.done:
             self._decision.inform(self.log)
-            self._obey()
+            self._act()
 
-    def _obey(self) -> None:
+    def _act(self) -> None:
         """Open the batch that the policy asks for, or end."""
         wanted = self._decision.decide(self.log)
         if not self.done and (self.policy.patient or not self.log.out):  # else `_refill` opens the batch

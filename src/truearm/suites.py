@@ -32,16 +32,16 @@ def suite(
     frame
         A pandas, polars or pyarrow table or a dict of sequences: one row per run.
     arm, round
-        The columns that name the arm, and what arms were measured in side by side. Rounds count in the order in
-        which they first come; rows of one arm and round become one, by their medians.
+        The columns that name the arm, and the round in which arms were measured side by side. Rounds are
+        ordered by first appearance; rows of one arm and round are replaced by their medians.
     reference
-        The arm that the others are compared with.
+        The arm to compare the others with.
     metrics
-        The columns to compare; all others if None. The first round is not counted: it says what each arm has.
+        The columns to compare; all others if None. The first round does not count: it shows what each arm has.
     higher
-        The metrics of which more is better; of the others less is, or more if `goal` is "max".
+        The metrics for which higher is better. For the others lower is better, unless `goal` is "max".
     fdr
-        Bound the mean share of false ones among the metrics named worse or better, not the chance of any.
+        Bound the expected share of false claims that a metric is worse or better, not the chance of any.
     **options
         delta, contamination, tolerance and goal, as in `Study`; the default goal is "min". The tolerance says by
         how much a metric may be worse: "5%", or in the units of the metrics.
@@ -49,7 +49,7 @@ def suite(
     Returns
     -------
     SuiteResult
-        `str` of it is a paragraph; `compared` has the metrics one by one; `verify` takes `to_dict(runs=True)`.
+        `str(result)` is a paragraph, `compared` lists the metrics, and `verify` takes `to_dict(runs=True)`.
 
     Examples
     --------

@@ -30,18 +30,18 @@ def time(
 
     Every reading comes from a fresh process, with its own hash seed and place in memory, if all codes are
     statements or functions that such a process can import. Otherwise all are timed in this process, and the result
-    tells you. For one code alone the result has its median and an interval for the true one.
+    tells you. For a single code the result has its median and an interval for the true median.
 
     Parameters
     ----------
     codes
         By name, statements, or functions without arguments.
     setup
-        Statements to run before each block of loops, outside of the clock.
+        Statements to run before each block of loops, not timed.
     progress, seed, **options
         As in `find_best`: delta, contamination ("blind" by default) and tolerance.
     runs
-        Exactly this many readings of each; by default as many as it takes, and 30 of one code alone.
+        The exact number of readings of each; by default as many as it takes, or 30 for a single code.
     max_seconds
         Time limit; 3 minutes by default.
 
@@ -70,7 +70,7 @@ def run_timers(
     seed: int | None,
     **options: Unpack[ProblemOptions],
 ) -> Result:
-    """Do what `time` does with calibrated timers."""
+    """Run `time` with calibrated timers."""
     options = fix_options({"contamination": "blind", **options}, goal="min")
     check_count("runs", 1 if runs is None else runs)
     shared = any(isinstance(timer, LocalTimer) for timer in timers.values())
@@ -82,7 +82,7 @@ def run_timers(
         [(name, timer)] = timers.items()
         readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
         options.pop("tolerance", None)
-        if options["contamination"] == "blind":  # which is about comparisons
+        if options["contamination"] == "blind":  # it needs a comparison
             options["contamination"] = 0.05
         result: Result = analyze(readings, order="rows", design="fixed", **options)
         return replace(result, readings=readings, conditions=conditions)
@@ -99,7 +99,7 @@ def run_timers(
 
 
 def _affordable_runs(timer: Callable[[], float], max_seconds: float | None) -> int:
-    """Return how many readings there is time for, by one that does not count: the number is fixed in advance."""
+    """Return how many readings there is time for, from a trial reading: the number must be fixed in advance."""
     if max_seconds is None:
         return RUNS_ALONE
     started = perf_counter()

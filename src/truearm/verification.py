@@ -1,8 +1,8 @@
-"""Check that a result follows from its readings: make it again by the same functions and compare every field.
+"""Check that a result follows from its readings: recompute it and compare every field.
 
 A result follows from the problem, the design, the origin (which policy decided, or `analyze`) and the readings, or
-the log of the study. Nothing else in a document is trusted. Claims alone would not do: with dates and leaders
-chosen after the fact there is evidence for any arm (docs/certificate.md).
+the log of the study. Nothing else in a document is trusted. Checking claims alone is not enough: with dates and
+leaders chosen after the fact there is evidence for any arm (docs/certificate.md).
 """
 
 import math
@@ -28,7 +28,7 @@ from truearm.policies import Policy
 from truearm.problem import refuse
 from truearm.study import Study
 
-_Absent = object()  # a part that is not there
+_Absent = object()  # stands for a missing part
 _LARGEST = sys.float_info.max
 RELATIVE_ACCURACY = 1e-6  # reports show four digits, and machines differ in the last of sixteen
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # another version may word these differently
@@ -98,10 +98,10 @@ def verify(
     else:
         certificate, given = certificate_of(result), dict(result)
         kept = from_plain(Mapping[str, tuple[float | None, ...]] | None, given.pop("readings", None), "readings")
-    refuse(source is None and kept is None, "the result does not carry its readings; give them beside it")
+    refuse(source is None and kept is None, "the result does not contain its readings; give them as well")
     if source is not None and kept is not None:
         tapes, _ = _read(certificate, kept)
-        _check_digest(certificate, tapes, "the readings in the document are not those that it is verified by")
+        _check_digest(certificate, tapes, "the readings in the document are not those it is checked against")
     repeat, trust = _repeat(certificate, kept if source is None else source, given.get("units"), policy)
     expected = repeat.to_dict()
     expected.pop("conditions", None)  # how readings were taken does not follow from them
@@ -134,7 +134,7 @@ def _repeat(
     units: Any = None,  # noqa: ANN401 - of an untrusted document
     policy: "Policy[Any] | None" = None,
 ) -> tuple[Result, tuple[str, ...]]:
-    """Return the result made again, and what was taken on trust for it."""
+    """Recompute the result, and list what was taken on trust."""
     tapes, table = _read(certificate, source)
     _check_digest(certificate, tapes, "the readings are not those of the certificate")
     origin, is_study = certificate.origin, isinstance(source, Study)
@@ -153,7 +153,7 @@ def _repeat(
             chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
             how: dict[str, Any] = {"policy": chosen, "max_pulls": origin.max_pulls or 0, "seed": origin.seed}
             study = Study.retrace(certificate.problem, cast("Tapes", tapes), **how)
-        study.stop()  # where it is, if it was not done
+        study.stop()  # here, if it is not done
     except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
         raise VerificationError(f"certificate.origin does not lead to these readings: {error}") from None
     assert study.result is not None
@@ -161,7 +161,7 @@ def _repeat(
 
 
 def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  # noqa: ANN401 - the user's
-    """Return the readings as they were decided by, and the table that an analysis is made from."""
+    """Return the readings behind the decision, and the table for an analysis."""
     if isinstance(source, Study):
         return source.readings, Dataset({})
     if isinstance(source, Mapping) and not certificate.is_analysis:
@@ -193,7 +193,7 @@ def _check_digest(certificate: Certificate, tapes: Readings, otherwise: str) -> 
         msg = "readings must be numbers by arm, None for a pull never told and nan for a reading that went wrong"
         raise InvalidArgument(msg) from None
     if not is_same:
-        hint = ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
+        hint = ". Arms were compared in rounds: place r of every tape is round r, so give the rounds"
         hint = f"{hint} (round, as in analyze)" if problem.rounds else ""
         raise VerificationError(f"{otherwise}: their digest differs{hint}")
 
@@ -205,7 +205,7 @@ def _analyze(
     *,
     has_rows: bool,
 ) -> tuple[Result, tuple[str, ...]]:
-    """Return an analysis made again; what columns said of its rows is on trust unless they are at hand."""
+    """Repeat an analysis; what its columns showed is taken on trust unless the rows are given."""
     if table.tapes:
         table = table._replace(tapes={arm: table.tapes[arm] for arm in certificate.problem.arms})
     if has_rows:
@@ -219,9 +219,9 @@ def _analyze(
 
 
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
-    """Judge a suite again by its runs, or by those of its log."""
+    """Recompute a suite from its runs, or from those of its log."""
     if "certificate" in data:
-        raise VerificationError("the document has a suite and a certificate: it is the one or the other")
+        raise VerificationError("the document has a suite and a certificate: only one of them is allowed")
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     has_runs = "runs" in data
     msg = "the runs of a suite are in its log, or in the document that --json printed; give one of them"
@@ -237,12 +237,12 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
 
 
 def _compare(given: Mapping[str, Any], expected: Mapping[str, Any], trust: tuple[str, ...] = ()) -> Verified:
-    """Raise at the first part that differs, except in words; other keys are not about the decision."""
+    """Raise at the first part that differs, except in wording; other keys are not about the decision."""
     worded, beside = [], tuple(key for key in given if key not in expected)
     for path, one, other in _differences({key: given[key] for key in given if key in expected}, expected):
         name = ".".join(map(str, path)).replace(".[", "[")
         if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
-            worded.append(f"the words of {name}, which this version would choose otherwise")
+            worded.append(f"the wording of {name}, which differs in this version")
             continue
         said = "is not there" if one is _Absent else f"is {one!r:.80}"
         msg = f"{name} {said}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
@@ -270,7 +270,7 @@ def _differences(
 def _is_same(given: Any, expected: Any) -> bool:  # noqa: ANN401
     """Return True if two parts mean the same: fractions up to rounding, all else exactly."""
     if {type(given), type(expected)} <= {int, float}:
-        # a number of things is not rounded; one beyond all floats is not close
+        # counts are exact; isclose raises for an integer beyond all floats
         is_close = type(expected) is float and abs(given) <= _LARGEST
         return given == expected or (is_close and math.isclose(given, expected, rel_tol=RELATIVE_ACCURACY))
     return type(given) is type(expected) and bool(given == expected)
