@@ -187,7 +187,7 @@ def test_the_log_replaces_what_readings_do_not_say():
 def test_readings_must_be_at_hand_and_the_right_ones():
     found = analyze(forging.frame())
     assert verify(found)
-    with pytest.raises(InvalidArgument, match="does not carry its readings"):
+    with pytest.raises(InvalidArgument, match="does not contain its readings"):
         verify(replace(found, readings=None))
     with pytest.raises(VerificationError, match="digest differs"):
         verify(found, forging.frame(seed=6))

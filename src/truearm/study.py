@@ -95,7 +95,7 @@ class Study:
             options.setdefault("contamination", "blind" if options.get("score_range") is None else 0.0)
         problem = arms if isinstance(arms, Problem) else Problem.of(arms, **options)
         self.problem = problem
-        self.policy: Policy[Any] = policies.serving(problem, policy)
+        self.policy: Policy[Any] = policies.choose_policy(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         self.seed = None if seed is None else check_count("seed", seed, least=0)
         self.log = Log(problem.arms)

@@ -25,7 +25,7 @@ REFUSALS = {
     "< 1/B": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD | {"eps": 0.3}),
     "s < n/2": lambda: bounds.contaminated_order_bounds(6, 3),
     "use n > ": lambda: bounds.malicious_attained_radius(10, 0.1, 0.1),
-    "promises nothing": lambda: bounds.quality_bound(0.45, 0.0, 1.0, **RUN),
+    "has no bound beyond": lambda: bounds.quality_bound(0.45, 0.0, 1.0, **RUN),
 }
 MISUSES = {
     "kappa must be given": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD, reach=0.4, constants="paper"),

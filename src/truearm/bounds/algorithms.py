@@ -77,7 +77,7 @@ def round_delta(delta: float, k: int, r: First) -> First:
 
 
 def elimination_constant(eps: float, reach: float, adversary: str) -> float:
-    """Return N, the price of the reach in Algorithm 3.
+    """Return the constant N of Algorithm 3, which depends on the reach.
 
     Examples
     --------
@@ -125,8 +125,7 @@ def elimination_schedule(
 ) -> Schedule:
     """Return the pulls of Algorithm 3, initial and per round.
 
-    Either choice of constants justifies `elimination_radius`. The default is the algorithm as printed, whose
-    name this function bears.
+    Either choice of constants justifies `elimination_radius`. The default is the algorithm as printed.
 
     Examples
     --------
@@ -265,7 +264,7 @@ def median_quantile_floor(
 def _check_level(t: float, B: float, reach: float, *, mad_family: bool) -> None:
     check_reach(reach)
     highest = max(reach, 2 / check_positive("B", B)) if mad_family else reach
-    need(0 <= t <= highest, f"t={t!r} must be in [0, {highest:.6g}]: beyond it the family promises nothing")
+    need(0 <= t <= highest, f"t={t!r} must be in [0, {highest:.6g}]: the family has no bound beyond it")
 
 
 def quality_bound(
@@ -284,7 +283,7 @@ def quality_bound(
     kappa: float | None = None,
     constants: Constants = "sharp",
 ) -> Quality:
-    """Return what Algorithm 1 promises of its answer from that arm's empirical median and deviation.
+    """Return what Algorithm 1 guarantees for its answer, from that arm's empirical median and deviation.
 
     `kappa` is needed for the paper's constants only.
 

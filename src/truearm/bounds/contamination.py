@@ -29,14 +29,14 @@ from truearm.problem import (
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Numbers = float | NDArray[Any]
-First = TypeVar("First", float, NDArray[Any])  # what comes in as the first argument goes out
+First = TypeVar("First", float, NDArray[Any])  # the result has the type of the first argument
 Count = TypeVar("Count", int, Counts)
 Constants = Literal["sharp", "paper"]
 
 LEVEL_SLACK = 1e-12  # rounding allowed when a quantile level computed from n is compared with the reach
 
 
-def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: ANN401 - what came in goes out
+def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: ANN401 - the type that came in
     """Check a number, or the two extremes of an array: every domain here is an interval."""
     if np.ndim(value) == 0:
         return check(value)
@@ -63,7 +63,7 @@ def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the 
 
 
 def check_constants(constants: str) -> None:
-    """Refuse constants other than the paper's and the sharp ones."""
+    """Raise unless constants are "sharp" or "paper"."""
     require(constants in ("sharp", "paper"), "constants", constants, "be 'sharp' or 'paper'")
 
 
@@ -78,7 +78,7 @@ def is_malicious(adversary: str) -> bool:
     return check_adversary(adversary) is Adversary.MALICIOUS
 
 
-_ROUNDED = 1e-12  # of a mass: what is less is rounding
+_ROUNDING = 1e-12  # of a mass
 
 
 class HasQuantiles(Protocol):
@@ -120,7 +120,7 @@ def max_contamination(reach: First, adversary: str) -> First:
 
 
 def clean_share(eps: Numbers, adversary: str) -> Numbers:
-    """Return the share of readings that chance alone rules: g."""
+    """Return the share of readings that only chance affects: g."""
     return 1.0 if is_malicious(adversary) else 1 - eps  # g of audit, notation
 
 
@@ -152,7 +152,7 @@ def extreme_medians(law: HasQuantiles, eps: float, adversary: str) -> Interval:
 def shift(law: HasQuantiles, eps: float, adversary: str) -> float:
     """Return exactly how far contamination can move the median of a law.
 
-    Where the law has several medians, the one left farthest behind counts.
+    If the law has several medians, the one farthest away counts.
 
     Examples
     --------
@@ -178,13 +178,13 @@ def trusted_mass(q: float, eps: float, adversary: str) -> float:
 
 
 def remaining_mass(mass: float, eps: float) -> float:
-    """Return what a malicious adversary leaves of a mass: none where rounding alone would leave some."""
+    """Return what a malicious adversary leaves of a mass, 0 if only a rounding error is left."""
     left = mass - eps
-    return left if abs(left) > _ROUNDED else 0.0  # a smaller level is valid too
+    return left if abs(left) > _ROUNDING else 0.0  # a smaller level is valid too
 
 
 def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str) -> Interval:
-    """Return all true q-quantiles that explain an observed law, as endless readings would show it.
+    """Return all true q-quantiles that explain an observed law, as unlimited readings would show it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The least number of pulls of any method: the solver, from costs at cuts. Numbers in, numbers out.
+"""The solver for the least number of pulls of any method, from costs at cuts. Numbers in, numbers out.
 
 A method that errs with chance at most delta must be able to rule out every world in which its answer is
 wrong. For a cut of the line into L and U, the cheapest such world for rival j lifts the mass of L under the best
@@ -59,7 +59,7 @@ def divergence(p: Array, q: Array) -> Array:
 
 
 def cost(mass: Array, level: float | Array) -> Array:
-    """Return kl^-: what lifting the mass of a set to a level costs, 0 where it has it already."""
+    """Return kl^-: the cost of lifting the mass of a set to a level, 0 if it is there already."""
     return divergence(np.minimum(mass, level), np.asarray(level))  # kl^-, evidence section 3
 
 
@@ -75,7 +75,7 @@ class Limit:
     answers: int = 1
     """How many arms can be certified as right; more than one only with a tolerance."""
     others: int = 1
-    """How many arms may each be answered with chance delta though they cannot be certified."""
+    """How many arms may be answered with chance delta each, although they cannot be certified."""
 
     @classmethod
     def of(cls, time: float, ratios: Array, answer: int) -> "Limit":
@@ -91,7 +91,7 @@ class Limit:
     def pulls(self, delta: float) -> float:
         """Return the least expected number of pulls of any method that errs with chance at most delta.
 
-        With several right answers some one of them is given with chance at least 1/answers, less what the
+        With several right answers, one of them is given with chance at least 1/answers, minus what the
         others may take, and the bound is weaker than T log(1/delta) by about that factor (docs/optimality.md).
         """
         chance = (1 - check_delta(delta) * self.others) / self.answers
@@ -108,8 +108,8 @@ def share_limit(
 ) -> Limit:
     """Return the least number of pulls for finding the largest of several shares (extensions 1.5).
 
-    Shares are as observed, bad readings among them; the decision is to hold under eps and adversary. The answer,
-    by default the arm with the largest share, is to be certified as within the tolerance, in points, of the best.
+    Shares are as observed, bad readings among them; the decision must hold under eps and adversary. The answer,
+    by default the arm with the largest share, must be certified as within the tolerance, in points, of the best.
     """
     eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS
     best = int(np.argmax(shares)) if answer is None else answer

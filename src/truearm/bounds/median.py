@@ -121,7 +121,7 @@ def median_sample_size(
         size = max((slope / check_positive("error", error)) ** 2, room_for_chance(eps, reach, adversary) ** -2)
         return math.ceil(chance * size)  # Cor. 12, Cor. 13; audit 2.0
     except OverflowError:
-        msg = f"error={error!r} with B={B!r}, m2={m2!r} takes more readings than can be counted; take a larger one"
+        msg = f"error={error!r} with B={B!r}, m2={m2!r} needs too many readings; use a larger error"
         raise OutOfReach(msg) from None
 
 
@@ -152,7 +152,7 @@ def _mad_chance(delta: float, eps: float, adversary: str, constants: str) -> flo
 
 
 def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
-    """Refuse numbers for which the family of Definition 3 is empty, or that do not describe it."""
+    """Raise if the family of Definition 3 is empty or not fully described."""
     is_large = check_positive("B", B) >= 4
     need(is_large, f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)")
     msg = "kappa must be given with constants='paper'; the sharp constants do not need it"

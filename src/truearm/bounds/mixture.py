@@ -18,7 +18,7 @@ from truearm.problem import require
 Floats = NDArray[np.float64]
 
 _TINY = 1e-200  # scipy's incomplete beta function loses digits to underflow from about 1e-260 on
-_LEAST, _NEAREST = 1e-300, 1e-15  # levels nearer to 0 or 1 are taken for them
+_LEAST, _NEAREST = 1e-300, 1e-15  # levels nearer to 0 or 1 are treated as 0 or 1
 _TERMS = 8  # of the continued fraction: where I_x is below 1e-200 more of them change no bit
 
 
@@ -35,7 +35,7 @@ DEFAULT_PRIOR = Prior((16.0, 512.0), (0.6, 0.4))  # evidence section 6: near the
 def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DEFAULT_PRIOR) -> Floats:
     """Return log M_n(s; p0), the evidence that fewer draws succeed than a level of p0 allows.
 
-    Counts may have any shapes that broadcast. A level p0 <= 0 promises nothing, so it yields no evidence: zero.
+    Counts may have any shapes that broadcast. A level p0 <= 0 gives no evidence: zero.
     """
     s = np.asarray(successes, dtype=np.float64)
     failures = np.asarray(n, dtype=np.float64) - s

@@ -39,7 +39,7 @@ class Ranks(NamedTuple):
 
 
 def most_bad(n: Count, delta: Numbers, eps: float) -> Count:
-    """Return how many of n readings are bad, but for an error probability of delta."""
+    """Return how many of n readings may be bad, except with probability delta."""
     found: Any = np.floor(n * eps + np.sqrt(n * np.log(1 / delta) / 2)).astype(np.int64)  # Hoeffding; evidence T8c
     return cast(Count, found if np.ndim(n) else int(found))
 
@@ -62,7 +62,7 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
     """Return the largest r with P(Bin(n, p) < r) <= delta.
 
     Where p is a trusted mass, the r-th smallest of n readings is a lower confidence limit. Rank 0 stands for
-    minus infinity; it is what p <= 0 earns. A tail within rounding error of delta counts as above it.
+    minus infinity, also if p <= 0. A tail within rounding error of delta counts as above it.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
 
 
 def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  # noqa: ANN401 - a Count
-    """Return the last rank that qualifies, 0 if none; they come first, and none exceeds ceil(n top)."""
+    """Return the last rank that qualifies, 0 if none does; such ranks come first, up to ceil(n top) at most."""
     require(p <= 1, "the chance of one reading", p, "be at most 1", "use trusted_mass")
     counts = np.asarray(check_counts("n", n, 0), dtype=np.int64)
     low = np.zeros_like(counts)
@@ -112,8 +112,8 @@ def quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -
 def elimination_ranks(n: int, k: int, delta: float) -> Ranks:
     """Return ranks for comparing k arms without knowing eps, B, m2, reach or the adversary.
 
-    An arm whose high reading lies strictly below another's low reading may go: with probability 1 - delta the
-    best arm stays, if its lowest contaminated median is not below the highest of any other arm.
+    An arm whose high reading lies strictly below another's low reading may be eliminated: with probability
+    1 - delta the best arm stays, if its lowest contaminated median is not below the highest of any other arm.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where a condition that changes once changes: bisection, from the side on which it holds.
+"""Bisection: find where a condition that changes once changes.
 
 For integers in a known range use `bisect.bisect_left(range(n), True, key=holds)`.
 """
@@ -18,7 +18,7 @@ def bracket(
     """Return two near numbers between which a condition ends, first the one at which it holds.
 
     The condition is taken to hold at `inside` and not at `outside`, in any order, and is evaluated at neither.
-    `accuracy` and `relative`, a share of the second number, say how near is near enough; by default the last bit.
+    `accuracy` and `relative`, a share of the second number, set how near; by default to the last bit.
     """
     while abs(outside - inside) > max(accuracy, relative * abs(outside)):
         middle = inside + (outside - inside) / 2
@@ -39,12 +39,12 @@ def last_true(
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none."""
+    """Return the lowest float in [low, high] at which a monotone condition holds; high if it never does."""
     return low if holds(low) else last_true(holds, high, low)
 
 
 def first_count(holds: Callable[[int], bool]) -> int:
-    """Return the first of 1, 2, 3, ... at which a condition holds that, once true, stays so.
+    """Return the first of 1, 2, 3, ... at which a monotone condition holds.
 
     Beyond 2^60 it is exact up to the rounding of a float; beyond 2^500 it raises, as squares overflow.
     """

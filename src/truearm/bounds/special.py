@@ -1,4 +1,4 @@
-"""scipy.special, imported when a function is first called: importing it takes longer than the start of a race.
+"""Import scipy.special when a function is first called: the import takes longer than the start of a race.
 
 Call functions as `special.betainc(...)`; importing one by name would import scipy at once.
 """

@@ -20,16 +20,16 @@ from truearm.evidence.sample import as_readings, shift_sample, start_sample
 from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance, check_between, check_design
 
 Method = Literal["holm", "fdr"]
-"""What error is bounded: that of any false claim (step-down), or the mean share of false ones among the claims."""
+"""Which error is bounded: the chance of any false claim (step-down), or the expected share of false claims."""
 Relation = NDArray[np.bool_]
 """Whether the row's arm is better than the column's."""
 
-MAX_SEARCHES = 100_000  # pairs: half a minute; those left then count as not claimed
+MAX_SEARCHES = 100_000  # pairs in half a minute; the rest count as not claimed
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether one arm is better than another, and how sure that is; true in an `if` when it is."""
+    """Whether one arm is better than another, and how sure that is; true if it is better."""
 
     better: bool
     log_evidence: float
@@ -60,7 +60,7 @@ def is_better(
     """Return whether the true quantile of x is better than that of y, under contamination.
 
     A two-sample test without assumptions on the laws. It errs with probability at most delta: in the
-    sequential design however often it is repeated while readings arrive, in the fixed design once.
+    sequential design no matter how often it is repeated while readings arrive, in the fixed design once.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def breakdown(
     dependent_arms: bool = False,
     between: tuple[float, float] | None = None,
 ) -> Breakdown:
-    """Return up to which contamination x is certified to be better than y, for each adversary.
+    """Return the largest contamination at which x is certified to be better than y, for each adversary.
 
     With probability at least 1 - delta none of the numbers is too large, whatever the true contamination.
 
@@ -159,7 +159,7 @@ def _judge(
 def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]) -> tuple[int, ...]:
     """Return the variants that are claimed one after the other, the most evidence first (extensions D1).
 
-    `log_bar` is how much evidence the next claim needs, by the number of variants that are not yet claimed.
+    `log_bar` maps the number of variants not yet claimed to the evidence that the next claim needs.
     """
     claimed: list[int] = []
     for variant in sorted(log_evidence, key=lambda i: -log_evidence[i]):
@@ -170,7 +170,7 @@ def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]
 
 
 def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[int, ...]:
-    """Return the variants claimed together; r claims need the r-th part of the bar each (extensions D2)."""
+    """Return the variants claimed together; r claims need 1/r of the bar each (extensions D2)."""
     order = sorted(log_evidence, key=lambda i: -log_evidence[i])
     enough = [r for r, i in enumerate(order, 1) if log_evidence[i] >= log_bar - np.log(r)]
     return tuple(order[: max(enough, default=0)])
@@ -186,7 +186,7 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
             "paired": "rounds",
         }
         where = why.get(rule, "adversaries that see readings not yet taken")
-        msg = f"the false discovery rate is not bounded for {where}; remove fdr, which bounds any false claim"
+        msg = f"the false discovery rate is not bounded for {where}; remove fdr to bound any false claim"
         raise OutOfReach(msg)
 
 
@@ -206,19 +206,19 @@ class Order(NamedTuple):
     better: Relation
     """Claims, and what follows from them."""
     listed: tuple[int, ...]
-    """All arms, the better tiers first, inside a tier as they look."""
+    """All arms, better tiers first, best-looking first within a tier."""
     skipped: int
     """Pairs that were not searched because there were too many; they count as not claimed."""
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """For each arm the best and the worst place it may have, all at once (extensions D3)."""
+        """The best and the worst possible place of each arm, for all arms at once (extensions D3)."""
         ahead, behind = self.better.sum(axis=0).tolist(), self.better.sum(axis=1).tolist()
         return tuple((1 + a, len(self.listed) - b) for a, b in zip(ahead, behind, strict=True))
 
     @property
     def tiers(self) -> tuple[tuple[int, ...], ...]:
-        """The arms in groups: each arm of a tier is better than each of every later one."""
+        """The arms in groups; each arm is better than every arm of a later group."""
         arms = np.array(self.listed, dtype=np.intp)
         ahead = self.better[np.ix_(arms, arms)].cumsum(axis=0)
         ends = [r for r in range(1, arms.size) if (ahead[r - 1, r:] == r).all()]
@@ -227,7 +227,7 @@ class Order(NamedTuple):
 
     @property
     def nearest(self) -> tuple[tuple[int, int], ...]:
-        """For each arm the claims that say most: over the first arm listed below it, and by the last above."""
+        """The strongest claims about each arm: over the first arm listed below it, and by the last above."""
         place = {arm: r for r, arm in enumerate(self.listed)}
         found = set()
         for arm in self.listed:
@@ -240,7 +240,7 @@ class Order(NamedTuple):
 
 
 def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
-    """Return what is certain of the order of all arms; `ranking` has them as they look, the best first."""
+    """Return what is certain about the order of all arms; `ranking` lists them best-looking first."""
     k, bar = len(judge.samples), judge.log_strict
     better, searches, skipped, may_claim = np.zeros((k, k), dtype=bool), 0, 0, judge.screen(bar)
     for place in range(k - 2, -1, -1) if not judge.is_hopeless else ():
@@ -264,10 +264,10 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
 
 
 def transitive_closure(better: Relation) -> Relation:
-    """Return a relation with all that follows from it by transitivity."""
+    """Return the transitive closure of a relation."""
     known = better
     while True:
-        steps = known.astype(np.float32)  # counts of ways are whole and far below 2^24
+        steps = known.astype(np.float32)  # path counts are integers far below 2^24
         more: Relation = known | (steps @ steps > 0)
         if (more == known).all():
             return known

@@ -1,7 +1,7 @@
-"""Readings counted, not kept: how many of each arm are in each bucket, and the lowest and highest of them.
+"""Counts in place of readings: how many of each arm are in each bucket, and the lowest and highest of them.
 
 A bucket begins at an edge and ends before the next one; minus and plus infinity have buckets of their own, and
-missing readings are counted apart. Any edges are valid, also edges chosen from the readings, because statements
+missing readings are counted apart. Any edges are valid, even if chosen from the readings, because statements
 about an order of arms hold at all cuts at once (extensions 4.1).
 """
 
@@ -25,7 +25,7 @@ _ENDS = np.array([-np.inf, -np.finfo(np.float64).max, np.inf])
 
 
 class Made(NamedTuple):
-    """By what a table was counted."""
+    """The program that counted a table, and its queries."""
 
     engine: str
     queries: tuple[str, ...] = ()
@@ -36,14 +36,14 @@ HERE = Made("truearm")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """One arm of a table of counts, in place of its readings; an empty bucket is from inf to -inf."""
+    """One arm of a table of counts, in place of its readings; an empty bucket goes from inf to -inf."""
 
     counts: Ints
     lows: Floats
     highs: Floats
     missing: int = 0
     notes: set[int] | None = None
-    """Where to note the buckets that should be counted more finely; None if nothing can be."""
+    """Where to note the buckets to refine; None if they cannot be refined."""
 
     def at(self, edges: Floats) -> "Counted":
         """Return the counts at edges that no bucket reaches across."""
@@ -62,7 +62,7 @@ class Counted:
         return int(self.counts.sum()) + self.missing
 
     def marks(self) -> Iterable[bytes]:
-        """Return what a fingerprint of these readings is made from."""
+        """Return the bytes from which a digest of these readings is made."""
         full = np.flatnonzero(self.counts)
         yield b"counts"
         yield self.missing.to_bytes(8, "little")
@@ -71,7 +71,7 @@ class Counted:
         yield self.counts[full].astype("<i8").tobytes()
 
     def sample(self, problem: Problem, arm: str) -> Sample:
-        """Return the sample that a problem judges this arm by: bigger is better."""
+        """Return the sample by which a problem judges this arm; bigger is better."""
         if problem.rounds:
             raise InvalidArgument("counts do not say which readings were taken side by side; pass the readings")
         full = np.flatnonzero(self.counts)
@@ -133,25 +133,25 @@ class Counts:
     ) -> "Counts":
         """Return the table of counts at fixed edges.
 
-        Lumps are per arm the lowest, the highest and the number of readings of some buckets, and the missing ones.
+        Lumps are, for each arm, the lowest, highest and number of readings of some buckets, and the missing ones.
         """
         table: Floats = np.union1d(np.asarray(edges, dtype=np.float64) + 0.0, _ENDS)
         columns = {}
         for arm, (lows, highs, counts, missing) in lumps.items():
             total = float(np.sum(counts, dtype=np.float64)) + missing
             if total > _MAX_READINGS:
-                msg = f"arm {arm!r} has {total:.6g} readings, and {_MAX_READINGS:,} can be counted; use fewer"
+                msg = f"arm {arm!r} has {total:.6g} readings, but at most {_MAX_READINGS:,} are allowed"
                 raise InvalidArgument(msg)
             columns[arm] = Counted(np.asarray(counts), np.asarray(lows), np.asarray(highs), missing).at(table)
         return cls(table, columns, made)
 
     @property
     def n(self) -> dict[str, int]:
-        """How many readings each arm has, missing ones among them."""
+        """How many readings each arm has, including missing ones."""
         return {arm: len(column) for arm, column in self.columns.items()}
 
     def arms(self, notes: set[int] | None = None) -> dict[str, Counted]:
-        """Return the arms, which note what should be counted more finely if there is where to note it."""
+        """Return the arms, which add the buckets to refine to `notes`."""
         return {arm: replace(column, notes=notes) for arm, column in self.columns.items()}
 
     def refine(self, buckets: Sequence[int], finer: "Counts") -> "Counts":
@@ -177,7 +177,7 @@ class Counts:
 
 
 def coarse_arms(counts: Counts, level: float) -> dict[str, float]:
-    """Return arms whose quantile is somewhere in a bucket of many readings, and the share that it holds."""
+    """Return arms whose quantile is in a bucket of many readings, and that bucket's share of the readings."""
     found = {}
     for arm, column in counts.columns.items():
         total = int(column.counts.sum())

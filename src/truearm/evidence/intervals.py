@@ -34,14 +34,14 @@ Floats = NDArray[np.float64]
 
 
 class Identification(NamedTuple):
-    """Where a true quantile lies, and why it is not known better."""
+    """Where a true quantile lies, and what limits the precision."""
 
     estimate: float
     """The observed quantile."""
     interval: Interval
-    """Contains the true quantile with the promised probability."""
+    """Contains the true quantile with probability at least 1 - delta."""
     contamination: Interval
-    """What would remain of the interval with endless readings like these: an estimate, no sampling error."""
+    """What would remain of the interval with unlimited readings like these: an estimate, no sampling error."""
 
     @property
     def contamination_width(self) -> float:
@@ -90,9 +90,9 @@ def identification(
     quantile, delta
         Level of the quantile, and the probability that the interval misses it.
     contamination
-        Bound on the fraction of bad readings: a number, a `Contamination`, or None for none.
+        Bound on the fraction of bad readings: a number, a `Contamination`, or None if there are none.
     design
-        "sequential" holds for all numbers of readings at once, however often one looks; "fixed" is shorter
+        "sequential" holds for all numbers of readings at once, however often you look; "fixed" is shorter
         and holds when the number of readings was chosen in advance.
 
     Examples
@@ -155,7 +155,7 @@ def mad_interval(
 ) -> Interval:
     """Return an interval that contains the true median absolute deviation with probability >= 1 - delta.
 
-    Half of delta pays for the center, half for the spread around it (audit 2.D).
+    Half of delta is spent on the center, half on the spread around it (audit 2.D).
 
     Examples
     --------
@@ -267,8 +267,8 @@ def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[F
 def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
     """Return both ends of runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c).
 
-    The minimum for c is at a run whose middle is next to c, and middles rise with j: of all runs those suffice
-    whose middles are in the center, and one more on each side.
+    The minimum for c is at a run whose middle is next to c, and middles rise with j, so only runs with middles
+    in the center matter, and one more on each side.
     """
     a, b = values[: values.size - rank + 1], values[rank - 1 :]
     if not np.isfinite(values[0]) or not np.isfinite(values[-1]):
@@ -282,7 +282,7 @@ def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Float
 def deviation(sample: Sample) -> float:
     """Return the median absolute deviation of a sample, `moments(values).m2`, without another sort.
 
-    Of counts in buckets it is an estimate, as good as they are narrow.
+    For counts it is an estimate, as good as the buckets are narrow.
     """
     n, values = sample.size, sample.values
     if not n or (sample.buckets is None and not (np.isfinite(values[0]) and np.isfinite(values[-1]))):
@@ -318,7 +318,7 @@ def _largest_distance(sample: Sample, rank: int, center: Interval) -> float:
     a, b = _runs(sample, rank, center, wide=True)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
-        turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the arms of two neighboring windows meet
+        turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the lines of two neighboring windows meet
         heights = (b[1:] / 2 - a[:-1] / 2)[(turns > center.low) & (turns < center.high)]
     return max(*ends, float(heights.max()) if heights.size else 0.0)
 
@@ -332,7 +332,7 @@ class Moments(NamedTuple):
 
 
 def moments(x: ArrayLike) -> Moments:
-    """Return the empirical m1, m2 and m4 of readings; the paper's averaged median, NaN left out.
+    """Return the empirical m1, m2 and m4 of readings; with the paper's averaged median and without NaN.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def moments(x: ArrayLike) -> Moments:
 
 def _distances(x: Floats, center: float) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(x == center, 0.0, np.abs(x - center))  # an infinity is at no distance from itself
+        return np.where(x == center, 0.0, np.abs(x - center))  # inf - inf is NaN
 
 
 def _middle(x: Floats) -> float:
@@ -365,8 +365,8 @@ def _middle(x: Floats) -> float:
 def least_eps(x: ArrayLike, y: ArrayLike, *, delta: float = 0.001, adversary: str = "oblivious") -> float:
     """Return a lower bound for eps from two sets of readings that should be alike (extensions E4).
 
-    Two periods of one arm, or two arms that are the same (an A/A pair): where their readings differ by more than
-    chance allows, some are bad, or the arm did not stay what it was. Sizes must be chosen in advance.
+    Two periods of one arm, or two arms that are the same (an A/A pair): if their readings differ by more than
+    chance allows, some are bad, or the arm changed. Sizes must be chosen in advance.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
     readings = as_readings(values, name)
     known = readings[~np.isnan(readings)]
     if not known.size:
-        raise InvalidArgument(f"{name} must hold at least one reading that has a value, but got none")
+        raise InvalidArgument(f"{name} must have at least one reading that is not nan")
     return known
 
 
@@ -405,10 +405,10 @@ def distance(one: Floats, two: Floats) -> float:
 
 
 def eps_of_change(tape: Floats, delta: float, adversary: Adversary) -> float:
-    """Return a lower bound for eps from one arm's readings in order, whenever one looks (extensions E4).
+    """Return a lower bound for eps from one arm's readings in order, valid at any time (extensions E4).
 
-    The first 2^j readings are compared with as many that follow, j as large as there are readings for; that two
-    laws differ is allowed for at all j together.
+    The first 2^j readings are compared with the next 2^j, for the largest possible j; the bound allows for all j
+    together.
     """
     known = tape[~np.isnan(tape)]
     j = known.size.bit_length() - 2

@@ -1,4 +1,4 @@
-"""The judge: which arm is rejected by which evidence, whether it is enough, and how far a judgment reaches.
+"""The judge: the evidence against each arm, whether it is enough, and how far a decision holds.
 
 A judge holds the problem, the samples, the rule with its threshold, the leader and the arms that led. Policies,
 analyses, certificates, gates and pages only ask it. What is compared is a `Target`; rejections, tolerances,
@@ -24,19 +24,19 @@ from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 _ROUNDING = 1e-9  # sums of the same numbers in another order differ by less
-UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
+UNDECLARED = Contamination(0.05)  # contamination=None declares no share, so the default judges missing readings
 
 
 def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
     """Return True if this many bad of n readings contradict a chance of at most `allowed` for each (audit 2.C)."""
-    if 1 - allowed >= 1:  # no chance that a number can hold
+    if 1 - allowed >= 1:  # a chance too small for a float
         return bad > 0
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The largest contamination under which a decision holds, per adversary; None where none is certified."""
+    """The largest contamination under which a decision holds, per adversary; None where nothing is certified."""
 
     oblivious: float | None
     prescient: float | None
@@ -46,7 +46,7 @@ class Breakdown:
         return iter((self.oblivious, self.prescient, self.malicious))
 
     def at_least(self, declared: Contamination | None) -> "Breakdown":
-        """Return the points of what was decided at a declared contamination: none is below it."""
+        """Return the points, raised to the declared contamination at which the decision was made."""
         if declared is None:
             return self
         order = list(Adversary)  # each is a special case of the next
@@ -55,7 +55,7 @@ class Breakdown:
 
 
 class Entry(NamedTuple):
-    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5)."""
+    """An arm that was followed, with its readings up to the start and up to the end of that (evidence T5)."""
 
     arm: int
     before: Sample
@@ -75,7 +75,7 @@ class Judge:
     log_threshold: float
     leader: int = 0
     entries: tuple[Entry, ...] = ()
-    """For the pooled rule, the arms that were followed, in that order, one at a time."""
+    """For the pooled rule, the arms that were followed, one at a time, in order."""
     design: Design = "sequential"
     earlier: Mapping[int, "Judge"] = field(default_factory=dict)
     """The judges of arms that were rejected before the end, as of then."""
@@ -92,7 +92,7 @@ class Judge:
     ) -> "Judge":
         """Return the judge of a problem, by default before the first reading.
 
-        It is `ordered` if it is known which arm was followed when (evidence T5).
+        `ordered` says that it is known which arm was followed when (evidence T5).
         """
         if samples is None:
             samples = [start_sample(problem, arm) for arm in problem.arms]
@@ -106,7 +106,7 @@ class Judge:
 
     @property
     def log_strict(self) -> float:
-        """How much closed log-evidence lets every arm at once be called strictly worse than the best (T10a)."""
+        """The closed log-evidence at which any arm may be called strictly worse than the best (T10a)."""
         return log_threshold(self.problem, one_sided(self.rule), 1 / len(self.problem.arms))
 
     @property
@@ -115,9 +115,9 @@ class Judge:
         return rule_for(self.problem, design=self.design)
 
     def log_bar(self, claims: int | None = None, share: float = 1.0) -> float:
-        """Return how much log-evidence a pair needs, so that none of several claims is ever false.
+        """Return the log-evidence that each of several claims about pairs needs.
 
-        By default as many claims as there are other arms, all against the best one (T3, T4), at a share of delta.
+        The error probability is a share of delta; by default there is a claim for each other arm (T3, T4).
         """
         k = len(self.problem.arms) if claims is None else claims + 1
         return math.log(threshold(k, share * self.problem.delta, one_sided(self.pairs)))
@@ -135,8 +135,8 @@ class Judge:
     def under(self, adversary: Adversary, share: float = 1.0, *, both: bool = True) -> "Judge":
         """Return the judge of pairs under another adversary (evidence T6).
 
-        Pairs, because a leg of T5 need not lose evidence where contamination rises. `share` is that of the error
-        probability; `both` is False for a statement that names the direction.
+        It uses pairs, because a leg of T5 may keep its evidence as contamination rises. `share` is that of the
+        error probability; `both` is False for a statement that names the direction.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
         earlier = {i: judge.under(adversary) for i, judge in self.earlier.items()} if rule == self.pairs else {}
@@ -185,7 +185,7 @@ class Judge:
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
 
-        If the readings contradict an assumption, nothing is `known` but what was observed.
+        If the readings contradict an assumption, only the observed value is known.
         """
         return self.target.spread(self.samples[arm], self._share if known else None, self.design)
 
@@ -197,7 +197,7 @@ class Judge:
         return Stake(self.samples[self.leader], closed or self.leader > judged)
 
     def _evidence(self, judged: int, bets: Portfolio, trust: Trust | None = None, **how: Any) -> Evidence:  # noqa: ANN401
-        """Return the evidence of some bets against an arm; the rest is for `Query`."""
+        """Return the evidence of some bets against an arm; `how` is for `Query`."""
         return self.target.evidence(self.samples[judged], bets, trust or self.trust, Query(self.design, **how))
 
     def rivals(self, judged: int, *, closed: bool = False) -> Portfolio:
@@ -227,22 +227,22 @@ class Judge:
         return self._evidence(judged, self.rivals(judged, closed=closed), trust, enough=enough)
 
     def least(self, judged: int, near: float = math.nan) -> Evidence:
-        """Return the evidence against an arm and where it is found, roughly if it rejects nothing."""
+        """Return the evidence against an arm and where it is least, approximate if it rejects nothing."""
         bets = self.rivals(judged)
         rough = self._evidence(judged, bets, near=near, rough=True)
         is_far = rough.log_value < self.log_threshold * (1 - 2 * ROUGH)
         return rough if is_far else self._evidence(judged, bets, near=rough.at)
 
     def least_of_pair(self, judged: int, near: float = math.nan) -> Evidence:
-        """Return roughly what the leader's whole sample alone says against an arm, and where it says least."""
+        """Return the approximate evidence of the leader's whole sample against an arm, and where it is least."""
         return self._evidence(judged, Portfolio(self._stake(judged)), near=near, rough=True)
 
     def evidence_at(self, judged: int, cut: float) -> float:
-        """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
+        """Return the log-evidence against an arm at one cut, an upper bound of the least."""
         return self.target.evidence_at(self.samples[judged], self.rivals(judged), self.trust, cut)
 
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
-        """Return what the readings of the leader and of a rival say at such a place, by the divergences there."""
+        """Return the evidence in the readings of the leader and a rival at a cut, by divergence."""
         return self.target.gains(self.samples[judged], self._stake(judged), self.trust, cut)
 
     def within(self, judged: int) -> Evidence:
@@ -254,11 +254,11 @@ class Judge:
         return self._evidence(judged, bets, shift=Shift.of(self.problem.tolerance))
 
     def better(self, one: int, other: int, *, closed: bool = True, enough: float | None = None) -> Evidence:
-        """Return the pair's evidence that one arm is strictly better than another, or if not closed no worse."""
+        """Return the pair's evidence that one arm is strictly better than another or, unless closed, no worse."""
         return self._evidence(other, Portfolio(Stake(self.samples[one], closed)), enough=enough)
 
     def screen(self, log_bar: float) -> Callable[[int, int], bool]:
-        """Return a cheap test whether one arm's evidence against another may reach a bar; it spares searches."""
+        """Return a cheap test of whether one arm's evidence against another may reach a bar, to skip searches."""
         terms = self.target.common_terms(self.samples, self.trust, self.design)
         if terms is None:
             return lambda one, other: True  # noqa: ARG005 - all pairs are searched
@@ -267,7 +267,7 @@ class Judge:
         return lambda one, other: bool((rival[one] + own[other]).min(initial=math.inf) >= needed)
 
     def forecast(self, judged: int, most: float) -> float:
-        """Return how many times the readings at hand would reject an arm, up to the tolerance: an estimate."""
+        """Estimate how many times the present readings would reject an arm, up to the tolerance."""
         bets, shift, bar = Portfolio(self._stake(judged)), Shift.of(self.problem.tolerance), self.log_threshold
 
         def holds(times: float) -> bool:
@@ -297,7 +297,7 @@ class Judge:
         return tuple(worse), tuple(good)
 
     def is_futile(self, alive: Sequence[int]) -> bool:
-        """Return True if endless pulls of this kind could not certify any arm that is alive."""
+        """Return True if unlimited pulls like these could not certify any arm that is alive."""
         return self.is_hopeless or self.target.is_futile(self.samples, alive, self.trust, self.problem.delta)
 
     def is_rejected(self, judged: int, bar: float, *, closed: bool = False, trust: Trust | None = None) -> bool:
@@ -308,7 +308,7 @@ class Judge:
     def breakdown(
         self, judged: Sequence[int], *, closed: bool = False, share: float = 1.0, accuracy: float = 1e-7
     ) -> Breakdown:
-        """Return the largest eps up to which all these arms are rejected, by adversary.
+        """Return the largest eps at which all these arms are rejected, by adversary.
 
         The best arm is ever rejected at the one true eps with probability at most delta (evidence T6). With
         `closed` the arms are to be strictly worse, a statement that names the direction.
@@ -332,14 +332,14 @@ class Judge:
         return Breakdown(*map(point, Adversary))
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0, *, accuracy: float = 1e-4) -> Breakdown:
-        """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
+        """Return the largest contamination at which one arm rejects another, by adversary, as tables show it."""
         judge = replace(self, leader=better, earlier={})
         return judge.breakdown([worse], closed=True, share=share, accuracy=accuracy)
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
-        """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).
+        """Return alpha*: how far the leader may be from the best, from pairs alone (evidence T7).
 
-        `outright` are arms rejected without any tolerance. The distance is a ratio as the problem's tolerance is.
+        `outright` are arms rejected without any tolerance. The distance is a ratio if the problem's tolerance is.
         """
         relative = self.problem.tolerance.relative if relative is None else relative
         bar = self.log_threshold if self.rule == "paired" else self.log_bar()
@@ -367,8 +367,8 @@ class Judge:
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
 
-        The arm is made better by the amount. Such claims are nested, so one beyond the true margin is ever made
-        only if the evidence at the true one is ever enough (evidence T10a).
+        The arm is made better by the amount. Such claims are nested, so a claim beyond the true margin is
+        only made if the evidence at the true margin is enough (evidence T10a).
         """
         if self.is_hopeless:
             return None

@@ -23,7 +23,7 @@ class Levels(NamedTuple):
 
     @classmethod
     def of(cls, quantile: float, contamination: Contamination | None) -> "Levels":
-        """Return the levels of a quantile under a contamination, None meaning the paper's promise."""
+        """Return the levels of a quantile under a contamination, where None is the paper's assumption."""
         return Trust.of(contamination).levels(quantile)  # evidence section 1: identified
 
 
@@ -41,7 +41,7 @@ class Trust(NamedTuple):
 
     @classmethod
     def of(cls, contamination: Contamination | None) -> "Trust":
-        """Return what a declared contamination lets one trust; None declares none of it."""
+        """Return the trust under a declared contamination; None declares eps = 0."""
         declared = contamination or Contamination(0.0)
         return cls(declared.eps, declared.adversary)
 
@@ -67,7 +67,7 @@ def divergence(share: float, level: float) -> float:
 
 
 def threshold(k: int, delta: float, rule: Rule) -> float:
-    """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
+    """Return the evidence that rejects an arm, so that the best of k arms is ever lost with chance <= delta.
 
     "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of arms, under
     an adversary blind to the future, one that sees it, and arms that move together besides. "fixed": pairs of arms
@@ -101,7 +101,7 @@ def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
 
 
 def _clairvoyant_constant(delta: float) -> float:
-    """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
+    """Return c0 with (1 + ln c0)/c0 = delta: a product of two Pareto(1) variables exceeds c0 with chance delta."""
     log = -float(special.lambertw(-delta / math.e, -1).real) - 1  # 1+ln c0 = -W_{-1}(-delta/e)
     try:
         return math.exp(log)
@@ -112,7 +112,7 @@ def _clairvoyant_constant(delta: float) -> float:
 def rule_for(
     problem: Problem, adversary: Adversary | None = None, *, design: str = "sequential", ordered: bool = False
 ) -> Rule:
-    """Return by which rule arms are rejected: in pairs, or pooled if the order of pulls is known (evidence T5)."""
+    """Return the rule that rejects arms: in pairs, or pooled if the order of pulls is known (evidence T5)."""
     if problem.rounds:
         return "paired"  # extensions E1: one stream per pair, whatever the adversary sees
     if design == "fixed":
@@ -131,7 +131,7 @@ def rule_for(
 def p_value_of(log_evidence: float, rule: Rule) -> float:
     """Return the p-value that log-evidence between two arms amounts to, valid at any time.
 
-    Of k arms, subtract log(k - 1) first: "this arm is the best" then has k - 1 accusers.
+    For k arms, subtract log(k - 1) first: any of k - 1 others may reject "this arm is the best".
     """
     value = math.exp(-max(0.0, log_evidence))
     if rule == "clairvoyant":

@@ -30,16 +30,16 @@ WORSE, WITHIN, BETTER = range(len(KINDS))
 
 
 def rounds_won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
-    """Return which rounds speak for each kind of claim; a round with a missing reading speaks for none.
+    """Return which rounds support each kind of claim; a round with a missing reading supports no claim.
 
-    Readings are oriented, a row per pair; the bar is those of the reference made worse by the tolerance.
+    Readings are oriented, a row per pair; the bar is the reference made worse by the tolerance.
     """
     return np.stack((arm < bar, arm >= bar, arm > reference))  # extensions D4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricEvidence:
-    """The log-evidence for every claim after some rounds: the highest on the way, and the last."""
+    """The log-evidence for every claim after some rounds: the highest so far, and the last."""
 
     level: float
     rounds: int
@@ -68,7 +68,7 @@ class MetricEvidence:
         return discover(self, delta, doubted) if fdr else step_down(self.highest, delta)
 
     def is_futile(self, delta: float) -> Bools:
-        """Return the pairs for which endless rounds like these would show neither worse nor not worse."""
+        """Return the pairs for which unlimited rounds like these would show neither worse nor not worse."""
         if self.level <= 0:
             return np.ones(self.wins.shape[1], dtype=bool)
         bar = math.log(2 * max(1, self.wins.shape[1]) / delta)
@@ -77,7 +77,7 @@ class MetricEvidence:
 
 
 def breakdown_of_rounds(wins: Bools, log_bar: float) -> Breakdown:
-    """Return up to which contamination the evidence of some rounds has ever reached a bar, by adversary.
+    """Return the largest contamination at which the evidence of some rounds ever reached a bar, by adversary.
 
     With the bar of all places at once, 2P/delta, any of the claims that reach it at the true eps is false with a
     chance of at most delta (extensions D4).
@@ -99,8 +99,8 @@ def breakdown_of_rounds(wins: Bools, log_bar: float) -> Breakdown:
 def step_down(log_evidence: Floats, delta: float) -> Bools:
     """Return what may be claimed so that any of it is false with probability at most delta (extensions D4).
 
-    The most evidence goes first. Every claim needs as much as there are places left, two per pair: one for worse,
-    one for the other two kinds, which is taken when the arm is claimed to be better.
+    The most evidence goes first. A claim needs evidence in proportion to the places left, two per pair: one for
+    worse, one for the other two kinds, which is taken when the arm is claimed to be better.
     """
     claims, left = np.zeros(log_evidence.shape, dtype=bool), 2 * log_evidence.shape[1]
     for place in np.argsort(-log_evidence, axis=None, kind="stable").tolist():
@@ -116,7 +116,7 @@ def discover(found: MetricEvidence, delta: float, doubted: Bools | None = None) 
     """Return the differences claimed with a false discovery rate of at most delta (extensions D4).
 
     That an arm is not worse by more than the tolerance is a separate statement, with its own delta. Claims lower
-    the bar of each other, so claims about doubtful pairs, or pairs shown not to be worse, do not count.
+    the bar for each other, so claims about doubtful pairs, or pairs shown not to be worse, do not count.
     """
     pairs = found.last.shape[1]
     claims = np.zeros(found.last.shape, dtype=bool)

@@ -40,10 +40,10 @@ _LARGEST = _FINITE / 4  # a margin beyond it is not searched for: sums would ove
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
 _RATIO_ACCURACY, _SPAN_ACCURACY = 1e-4, 1e-6  # of a margin: of a logarithm, and as a share of the readings' span
 _STRIDE = 64  # buckets that are ruled out together
-_ENOUGH_NATS = 100.0  # nats: no threshold is higher, so above it bounds will do
-_NEARLY = 1 - 1e-3  # of a tolerance found by counts: where it is asked what else would be certified
+_ENOUGH_NATS = 100.0  # nats: no threshold is higher, so above it a bound is enough
+_NEARLY = 1 - 1e-3  # share of a tolerance found by counts at which the deciding buckets are noted
 _SAMPLED_READINGS, _MAX_CUTS = 64, 64  # readings of each arm that place common cuts, and how many cuts
-_MAX_MARKS = 10  # different readings: marks, not measurements
+_MAX_GRADES = 10  # distinct readings of grades; measurements have more
 
 
 class _Cuts(Product):
@@ -166,7 +166,7 @@ def least_evidence(
 
 
 def _note_open(cuts: _Cuts, own: Sample, rival: Sample, bar: float) -> None:
-    """Note the buckets in which the evidence may be below a bar that it is not below at their ends."""
+    """Note the buckets inside which the evidence may be below a bar, although it is not at their ends."""
     places = np.arange(own.values.size)
     edges = np.append(places[::_STRIDE], own.values.size)
     parts = cuts.parts(edges)
@@ -203,7 +203,7 @@ def pair(
 
 
 def by_looks(samples: Sequence[Sample], among: Sequence[int], level: float) -> list[int]:
-    """Return the arms with a value as they look; missing readings are at the bottom (evidence section 11)."""
+    """Return the arms with a value, best-looking first; missing readings count as lowest (evidence section 11)."""
     looks = {i: _quantile_at_worst(samples[i], level) for i in among if samples[i].size}
     return sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
 
@@ -384,7 +384,7 @@ class Quantile(Target):
 
 
 def _largest_margin(one: Sample, other: Sample, *, relative: bool) -> float:
-    """Return more than any difference of two finite readings, or more than the log of any of their ratios."""
+    """Return an upper bound of the difference of two finite readings, or of the log of their ratio."""
     both = np.concatenate([_ends(sample.values) for sample in (one, other)])
     if relative:
         both = np.log(np.abs(both[both != 0]))
@@ -410,13 +410,13 @@ def _between(sample: Sample, ranks: tuple[int, int]) -> Interval:
 
 
 def few_values(samples: Sequence[Sample]) -> list[float] | None:
-    """Return all different readings if they are a handful, the worst first."""
+    """Return the distinct readings, worst first, or None if there are many."""
     known: set[float] = set()
     for sample in samples:
         if not sample.is_exact:
             return None
         values, place = sample.values, sample.censored
-        while place < values.size and len(known) <= _MAX_MARKS:
+        while place < values.size and len(known) <= _MAX_GRADES:
             known.add(float(values[place]))
             place = int(values.searchsorted(values[place], "right"))
-    return sorted(known) if len(known) <= _MAX_MARKS else None
+    return sorted(known) if len(known) <= _MAX_GRADES else None

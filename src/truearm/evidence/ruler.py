@@ -1,7 +1,7 @@
-"""Which bucket a reading is in, by arithmetic that every engine does alike: no logarithm and no search.
+"""Assign readings to buckets by arithmetic that is the same in every engine: no logarithm and no search.
 
 The line is cut into zones, each into parts of one width. A part is floor((x - low) * scale): operations that all
-machines round in the same way and that never fall when x rises, so every bucket is an interval (extensions 4.5).
+machines round in the same way and that are monotone in x, so every bucket is an interval (extensions 4.5).
 """
 
 import math
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# shares of the readings at which zones end: eight zones, as an engine asks each reading in which it is
+# shares of the readings at which zones end; only eight zones, because an engine tests each reading for each
 _ENDS = np.array([0, 1 / 64, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 63 / 64, 1])
 
 
@@ -25,13 +25,13 @@ class Zone(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """How many parts there are to one; where that is no number, the zone is a single part."""
+        """Parts per unit; 1 where that is not finite."""
         scale = self.parts / (self.high - self.low)
         return scale if np.isfinite(scale) else 1.0
 
 
 class Ruler(NamedTuple):
-    """Zones side by side, rising; what is below or above all of them is two buckets more."""
+    """Adjacent zones, rising; two more buckets are below and above all of them."""
 
     zones: tuple[Zone, ...]
 
@@ -52,7 +52,7 @@ class Ruler(NamedTuple):
 
     @property
     def bases(self) -> tuple[int, ...]:
-        """The number of the first bucket of each zone; the last of a zone is for what is rounded up to its end."""
+        """The number of the first bucket of each zone; the last of a zone has what is rounded up to its end."""
         return tuple((1 + np.cumsum([0, *(zone.parts + 1 for zone in self.zones[:-1])])).tolist())
 
     @property
@@ -64,7 +64,7 @@ class Ruler(NamedTuple):
 def zones_between(low: float, high: float, parts: int) -> list[Zone]:
     """Return zones from one reading up to another; several where one width would overflow."""
     end = math.nextafter(high, math.inf)
-    if end == math.inf:  # nothing finite is beyond the largest number: it has a separate zone
+    if end == math.inf:  # no finite number is above the largest float, so it has its own zone
         below = zones_between(low, math.nextafter(high, 0.0), parts) if low < high else []
         return [*below, Zone(high, end, 1)]
     if end - low == math.inf:

@@ -35,7 +35,7 @@ _NONE = np.empty(0)
 
 def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
     """Return readings as a one-dimensional float array, or name the first that is not a number."""
-    if isinstance(readings, np.ma.MaskedArray):  # under its mask any number may stand
+    if isinstance(readings, np.ma.MaskedArray):  # masked cells hold arbitrary numbers
         readings = np.ma.filled(readings.astype(np.float64), np.nan)
     if isinstance(readings, np.ndarray) and readings.dtype == np.float64:
         array = readings
@@ -70,7 +70,7 @@ class Buckets(NamedTuple):
     numbers: Ints
     """Its number in the table of counts."""
     notes: set[int] | None = None
-    """Where to note the numbers of buckets that should be counted more finely; None if nothing can be."""
+    """Where to note the numbers of buckets to refine; None if they cannot be refined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +141,7 @@ class Sample:
 
     @property
     def n(self) -> int:
-        """How many pulls the sample stands for."""
+        """How many pulls the sample is from."""
         return self.size + self.missing + self.pending + self.outside
 
     @property
@@ -188,7 +188,7 @@ class Sample:
         return replace(self, missing=0, outside=0)
 
     def count(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
-        """Return how many values are certainly below each cut, at it too when closed."""
+        """Return how many values are certainly below each cut, or at it if closed."""
         side: Literal["left", "right"] = "right" if closed else "left"
         if self.buckets is None:
             return self.values.searchsorted(cuts, side)
@@ -250,7 +250,7 @@ class Sample:
         return replace(self, values=values, buckets=buckets)
 
     def note_in(self, notes: set[int] | None) -> "Sample":
-        """Return the sample that notes somewhere else which buckets should be counted more finely."""
+        """Return the sample with another place to note the buckets to refine."""
         return self if self.buckets is None else replace(self, buckets=self.buckets._replace(notes=notes))
 
     def note(self, places: Ints) -> None:
@@ -299,7 +299,7 @@ class Shift(NamedTuple):
         return cls(tolerance.amount, tolerance.relative)
 
     def lift(self, sign: float) -> Callable[[Floats], Floats] | None:
-        """Return what the shift does to readings, None if nothing."""
+        """Return the function that shifts readings, None if it changes nothing."""
         return partial(worsen, shift=self, sign=sign) if self.amount else None
 
 
@@ -307,8 +307,8 @@ def worsen(values: Floats, shift: Shift | Tolerance, sign: float = 1.0) -> Float
     """Return oriented readings made worse by a shift.
 
     A relative shift divides positive readings (multiplies them where `sign` is -1, because small ones are
-    good) and leaves the others as they are: they are on the lower side all the same (evidence section 11). A
-    negative relative amount -a makes what `worsen` by a would return to what it was.
+    good) and leaves the others as they are: they are on the lower side in any case (evidence section 11). A
+    negative relative amount -a undoes a shift by a.
     """
     amount = shift.amount
     with np.errstate(over="ignore"):

@@ -24,7 +24,7 @@ Places = NDArray[Any]
 Term = Callable[[Floats, NDArray[Any], Any], Floats]
 """(count in the null's favor, n, level) -> log-evidence."""
 
-PIECES = 32  # of the whole axis, looked at first
+PIECES = 32  # of the whole axis at the start
 FANOUT = 8  # pieces an open piece is cut into; 4 to 16 cost the same within 20 %
 UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
 TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
@@ -83,8 +83,8 @@ class Weights(NamedTuple):
 def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: bool = False) -> Portfolio:
     """Return the portfolio of evidence T5 against one of k arms.
 
-    Without a `whole`, because the judged arm leads, its share is not bet (conservative). If the study may end
-    within a tolerance, by the bet on whole samples alone, that gets more.
+    If the judged arm leads there is no `whole`, and its share is not bet (conservative). If the study may end
+    within a tolerance, which the bet on whole samples decides, that bet gets more.
     """
     if k <= 2:
         return Portfolio(whole)
@@ -154,7 +154,7 @@ class Product(ABC):
         return found
 
     def value(self, place: float) -> float:
-        """Return the product at one place, which the least of all does not exceed."""
+        """Return the product at one place, an upper bound of the least."""
         parts = self.parts(np.array([place]))
         return float(self.bound(parts, parts)[0])
 
@@ -171,7 +171,7 @@ def least(
 
     A place `near` the minimum saves time and never changes the value. For callers that only ask whether it is
     `enough`, the value is on the right side of that and need not be the minimum. The accuracy is how much may be
-    lost, in nats, and relative from 1 nat on.
+    lost, in nats, and relative above 1 nat.
     """
     grid = product.grid if near is None else np.sort(np.append(product.grid, near))
     ranks = grid.dtype.kind == "i"
@@ -220,7 +220,7 @@ def _smallest(values: Floats, places: Places) -> tuple[float, float]:
 
 
 def first_multiple(holds: Callable[[float], bool], most: float) -> float:
-    """Return about the least factor from 1 on at which a condition holds, to 1%; infinity beyond `most`."""
+    """Return the least factor >= 1 at which a condition holds, to 1%; infinity beyond `most`."""
     doublings = 0
     while not holds(2.0**doublings):
         doublings += 1

@@ -4,7 +4,7 @@ The null: the readings of each arm are independent draws of one law, whatever it
 arms are independent. Then the rank of each reading among the earlier ones is uniform and independent of them;
 ties are broken by a fixed hash, so the same tape always gives the same evidence. Bettors expect the next rank on
 the side where the last ones were, over several memories. Fixed shares of a capital of 1 go to them and to cash,
-and every `EVERY` ranks a part of all capital is divided again, so that a load that comes late still meets bets.
+and every `EVERY` ranks a part of all capital is divided again, so that bets are left for a load that comes late.
 The capital is a nonnegative martingale: the chance that it ever reaches x is at most 1/x. After `FULL` readings
 the ranks are those of blocks, ranked among blocks of the same epoch (T12b). Only the highest capital of each
 arm's tape is used, because it does not depend on the policy (T12c).
@@ -44,7 +44,7 @@ class Purse(NamedTuple):
     """For each memory the weighted sum of all ranks less 1/2."""
     weights: tuple[float, ...] = (0.0,) * len(MEMORIES)
     parts: tuple[float, ...] = _SHARES
-    """How the capital is divided, in units of what it was when it was last divided again."""
+    """How the capital is divided, in units of the capital at the last division."""
     log_divided: float = 0.0
     log_highest: float = 0.0
 

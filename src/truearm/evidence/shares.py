@@ -68,7 +68,7 @@ def count_successes(values: Floats, problem: Problem) -> Sample:
 
 
 def share_term(count: Floats, n: Floats, levels: Floats) -> Floats:
-    """Return log M', the evidence of one arm in data that may have been looked at, a part of it never bet."""
+    """Return log M', the evidence of one arm in data that may have been looked at; a part is never bet."""
     bet = log_mixture_at(count, n, levels)
     return np.logaddexp(math.log1p(-NO_BET) + bet, math.log(NO_BET))  # extensions 1.1
 
@@ -124,7 +124,7 @@ def _rows(judged: Sample, bets: Portfolio) -> tuple[Count, ...]:
 
 @lru_cache(maxsize=4096)
 def highest_level(hits: int, n: int, error: float, design: Design) -> float:
-    """Return the largest chance of a success that so few successes among n do not refute (extensions 1.4)."""
+    """Return the largest chance of a success that `hits` successes among n do not refute (extensions 1.4)."""
     if hits >= n:
         return 1.0
     if design == "fixed":
@@ -162,12 +162,12 @@ class Share(Target):
         return _least_share(rows, Portfolio(Stake(rival)).weights, trust, Query(design)).log_value
 
     def eps_limit(self, adversary: Adversary) -> float:
-        return 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
+        return 0.5 if adversary is Adversary.MALICIOUS else 1.0  # beyond it g(1-theta) or g(theta) is 0
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - points of a share
         return False
 
-    def is_hopeless(self, trust: Trust) -> bool:  # noqa: ARG002 - endless readings show any difference that is left
+    def is_hopeless(self, trust: Trust) -> bool:  # noqa: ARG002 - unlimited readings show any difference that is left
         return False
 
     def looks(self, sample: Sample) -> float:
@@ -200,9 +200,9 @@ class Share(Target):
         return not self._is_hidden(_share_at_worst(better), _share_at_best(worse), trust)
 
     def _is_hidden(self, one: float, other: float, trust: Trust) -> bool:
-        """Return True if contamination can hide for ever that one observed share is the larger (extensions 1.2).
+        """Return True if contamination can hide forever that one observed share is larger (extensions 1.2).
 
-        Some theta then has g(1-theta+a) at most the failures of the one, and g(theta) at most the other's
+        Some theta then has g(1-theta+a) at most the failures of the first, and g(theta) at most the other's
         successes, a being the tolerance.
         """
         amount = self.problem.tolerance.amount
@@ -229,7 +229,7 @@ class Share(Target):
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
         found = Target.least_tolerance(self, better, worse, log_bar, trust, query)  # extensions 1.3
-        return found if found < 1 else math.inf  # a whole point is no bound
+        return found if found < 1 else math.inf  # a tolerance of 1 is no bound
 
 
 def _share_at_worst(sample: Sample) -> float:
@@ -250,10 +250,10 @@ def is_binary(samples: Sequence[Sample]) -> bool:
 
 
 def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
-    """Return from which reading on a share would decide where quantiles tie, in the user's units; None if at none.
+    """Return a limit at which shares would decide where quantiles tie, in the user's units; None if no limit does.
 
-    Only where readings have a handful of values. The error probability is divided among all limits that are
-    tried, so that the decision at the limit returned holds in spite of the search.
+    Only readings with few distinct values are tried. The error probability is divided among all limits that are
+    tried, so that the decision at that limit holds despite the search.
     """
     from truearm.evidence.judge import Judge
 

@@ -19,7 +19,7 @@ from truearm.evidence.search import Evidence, Portfolio, Product, Stake
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 ENDLESS = Interval(-math.inf, math.inf)
-_FEW = 0.1  # of an arm's readings: that many may be zero or less where ratios are used
+_FEW = 0.1  # share of an arm's readings that may be zero or negative if ratios are used
 
 
 class Margin(NamedTuple):
@@ -31,7 +31,7 @@ class Margin(NamedTuple):
 
 
 class Query(NamedTuple):
-    """How evidence is asked for."""
+    """The options of a search for evidence."""
 
     design: Design = "sequential"
     shift: Shift | None = None
@@ -64,14 +64,14 @@ class Target(ABC):
         return None
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
-        """Return the evidence at one place, which the least of all places does not exceed."""
+        """Return the evidence at one place, an upper bound of the least."""
         product = self.product(judged, bets, trust)
         return self.evidence(judged, bets, trust).log_value if product is None else product.value(at)
 
     def common_terms(
         self, samples: Sequence[Sample], trust: Trust, design: Design
     ) -> tuple[Floats, Floats] | None:
-        """Return what arms say against themselves and against others at a few common places, by arm and place.
+        """Return the evidence of arms against themselves and others at a few common places, by arm and place.
 
         The evidence of one arm against another is at most their sum at any place; None if it is cheap anyway.
         """
@@ -79,7 +79,7 @@ class Target(ABC):
         return None
 
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
-        """Return what the readings of a rival and of the judged arm say at a place, by the divergences there."""
+        """Return the evidence in the readings of a rival and the judged arm at a place, by divergence."""
         product, places = self.product(judged, Portfolio(stake), trust), np.array([at])
         if product is None:
             return 0.0, 0.0  # arms in rounds are pulled alike
@@ -96,7 +96,7 @@ class Target(ABC):
 
     @abstractmethod
     def eps_limit(self, adversary: Adversary) -> float:
-        """Return the contamination from which on there is no evidence."""
+        """Return the contamination at which there is no evidence left."""
 
     def is_hopeless(self, trust: Trust) -> bool:
         """Return True if no number of readings can decide, whatever they are."""
@@ -104,7 +104,7 @@ class Target(ABC):
 
     @property
     def strict_by_pairs(self) -> bool:
-        """Whether margins come from the leader's whole sample alone, because legs need not give nested claims."""
+        """Whether margins come from the leader's whole sample alone, because legs may not give nested claims."""
         return True
 
     @abstractmethod
@@ -141,24 +141,24 @@ class Target(ABC):
 
     @abstractmethod
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
-        """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
+        """Return the plug-in estimate of the breakdown point with unlimited readings like these."""
 
     def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        """Return True if endless readings like these would put one arm behind the other, up to the tolerance."""
+        """Return True if unlimited readings like these would put one arm behind the other, up to the tolerance."""
         moved = shift_sample(worse, self.problem.tolerance, self.problem.sign)
         # else the plug-in laws allow the opposite order: evidence section 8, extensions E1
         return self.breakdown_estimate(better, moved, trust.adversary) > trust.eps
 
     @abstractmethod
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
-        """Return True if endless pulls of this kind could not certify any arm that is alive.
+        """Return True if unlimited pulls like these could not certify any arm that is alive.
 
         If some arm could be certified and the readings are stationary, this happens with at most the error
         probability.
         """
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
-        """Return the least tolerance within which one arm is certainly not worse; the shift is too small."""
+        """Return the least tolerance within which one arm is certainly not worse, above the query's shift."""
         most, accuracy = self.margin_range(better, worse, relative=False)
 
         def holds(amount: float) -> bool:
@@ -168,13 +168,13 @@ class Target(ABC):
         return last_true(holds, most, query.shift.amount if query.shift else 0.0, accuracy=accuracy)
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:
-        """Return True if the two arms are compared by a ratio: hardly a reading is zero or less."""
+        """Return True if the two arms are compared by a ratio: few readings are zero or negative."""
         rising = self.problem.sign > 0
         low = (s.count(0.0, closed=True) if rising else s.size - s.count(0.0) for s in (one, other))
         return all(int(n) <= _FEW * s.size for n, s in zip(low, (one, other), strict=True))
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:  # noqa: ARG002
-        """Return by how much one arm looks better than another, in the user's units."""
+        """Return how much better one arm looks than another, in the user's units."""
         return self.looks(one) - self.looks(other)
 
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
@@ -182,7 +182,7 @@ class Target(ABC):
         return 1.0, 1e-6
 
     def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:  # noqa: ARG002
-        """Return the largest margin on the scale of the query's shift; None where it must be searched for."""
+        """Return the largest margin on the scale of the query's shift; None if it must be searched for."""
         return None
 
 

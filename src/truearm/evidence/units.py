@@ -1,7 +1,7 @@
-"""Units: the readings of one unit become one number, and columns that look like units are tested.
+"""Reduce the readings of each unit to one number, and test columns that look like units.
 
-A unit is what was drawn independently: a process, a user, an item, a day. Its readings have its effect in common,
-so that thirty of them say hardly more than one (extensions 2).
+A unit is what was drawn independently: a process, a user, an item, a day. Its readings share its effect, so
+thirty of them say little more than one (extensions 2).
 """
 
 import re
@@ -38,7 +38,7 @@ class Units:
 
 
 class Suspect(NamedTuple):
-    """A column that is named like a unit and was not declared as one, beside the first rows of a frame."""
+    """A column that is named like a unit but not declared as one, in the first rows of a frame."""
 
     column: str
     values: Floats
@@ -47,7 +47,7 @@ class Suspect(NamedTuple):
 
     @property
     def is_confounded(self) -> bool:
-        """Whether every arm is several readings of one unit that no other arm has: arm and unit are the same."""
+        """Whether every arm has one unit of its own, with several readings: arm and unit are the same."""
         pairs = np.unique(np.stack((self.arms, self.units)), axis=1)
         arms = np.unique(self.arms, return_counts=True)[1]
         return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
@@ -58,17 +58,17 @@ class Suspect(NamedTuple):
         Parameters
         ----------
         level
-            How small a p-value is of interest: smaller ones are not searched for.
+            The smallest p-value of interest; the search ends there.
         seed
-            Of the permutations, so that they do not depend on the readings.
+            The seed of the permutations, so that they do not depend on the readings.
 
         Notes
         -----
         The statistic is the sum over units of (sum of ranks)^2/size, ranks centered inside each arm and divided by
-        the arm's number of readings. If units do not matter, the readings of an arm may change places. The p-value
-        is 1/b if the b-th permutation is the first that comes as high as the readings do: none of b-1 does so with
-        probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
-        nothing.
+        the arm's number of readings. If units do not matter, the readings of an arm are exchangeable. The p-value
+        is 1/b if the b-th permutation is the first to reach the statistic of the readings: with probability at
+        most 1/b none of b-1 does (extensions 2). Missing readings, units with one reading and arms with one unit
+        do not count.
         """
         parts = _rank_by_arm(self.values, self.units, self.arms)
         if not parts:
@@ -84,16 +84,16 @@ class Suspect(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """How the readings of one unit become one."""
+    """How to reduce the readings of one unit to one."""
 
     middle: Literal["mean", "upper", "lower"] = "mean"
-    """What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
+    """The median of an even number of readings: the mean of the middle two, or one of them."""
     limit: float | None = None
-    """Of a share, what tells successes from failures: more need not be known of a unit."""
+    """For a share, the limit of a success; whether a unit succeeds is all that counts."""
 
     @classmethod
     def of(cls, *, at_least: float | None = None, at_most: float | None = None) -> "Reduction":
-        """Return that of a target: for a share, a unit succeeds if half of its readings do (extensions 1.8)."""
+        """Return the reduction of a target: a unit succeeds if half of its readings do (extensions 1.8)."""
         if at_least is not None:
             return cls("upper", at_least)
         return cls() if at_most is None else cls("lower", at_most)
@@ -103,19 +103,19 @@ MEDIANS = Reduction()
 
 
 def by_unit(values: Floats, units: NDArray[np.generic], reduction: Reduction = MEDIANS) -> Floats:
-    """Return the median reading of each unit in order of first appearance, NaN where it may be another.
+    """Return the median reading of each unit in order of first appearance, NaN where missing readings matter.
 
     Parameters
     ----------
     values
         Readings, NaN where one is missing.
     units
-        What each reading is of: numbers or words.
+        The unit of each reading: numbers or strings.
 
     Notes
     -----
-    Whether a large or a small reading is the worst depends on which arm is accused, so one number cannot stand
-    for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
+    Whether a large or a small reading is the worst depends on which arm is judged, so no single number is the
+    worst case of a unit. A missing unit is: every later step counts it on the side that hurts (evidence T8).
     Half -inf and half inf have no median; such a unit is missing too. For a share, a unit is missing only if its
     success depends on its missing readings (extensions 1.8).
     """
@@ -157,7 +157,7 @@ def _codes(labels: NDArray[np.generic]) -> tuple[Codes, int]:
 
 
 def looks_like_unit(column: str) -> bool:
-    """Return True if a column is named as units often are."""
+    """Return True if a column has a typical name of a unit."""
     bare = "".join(letter for letter in column.casefold() if letter.isalpha())
     return _NAMES.fullmatch(bare) is not None
 

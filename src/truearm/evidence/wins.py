@@ -1,7 +1,7 @@
 """Wins in rounds: which arm wins more than half of the rounds against another, side by side (extensions E1, E6).
 
 A round measures several arms once each, under the same load, by the same person, on the same item or day. Only the
-sign of a round counts, so that whatever a round does to both arms alike does not matter. Symbols: S rounds of n in
+sign of a round counts, so that effects that both arms share do not matter. Symbols: S rounds of n in
 which one arm does not win, each with a chance of at least p0 if it truly wins no more than half of them.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # one stream instead of two cuts: more weight on large wins than the default prior has (benchmarks/rounds.py)
 PRIOR = Prior((6.0, 100.0), (0.5, 0.5))
-_MAX_MULTIPLE = 2.0**14  # times the present rounds: what takes longer is not worth a forecast
+_MAX_MULTIPLE = 2.0**14  # times the present rounds; longer forecasts are not useful
 
 
 def win_level(eps: float, adversary: Adversary) -> float:
@@ -90,10 +90,10 @@ def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0) -> boo
 
 
 def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, certain: bool = False) -> Floats:
-    """Return by how much one arm was at least ahead of another in each round, lowest first.
+    """Return the least lead of one arm over another in each round, lowest first.
 
-    As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity. If
-    `certain`, an arm that timed out is behind by nothing more than that: no reading tells by how much.
+    As a difference, or as the logarithm of a factor. A round that supports the null is minus infinity. If
+    `certain`, the lead over an arm that timed out is 0, because its true size is unknown.
     """
     mine, rival = align(one, other)
     if certain:
@@ -128,7 +128,7 @@ class Wins(Target):
         return 0.25 if adversary is Adversary.MALICIOUS else 0.5  # the level vanishes there
 
     def looks(self, sample: Sample) -> float:
-        """Return an arm's observed median: for showing, since arms are compared round by round."""
+        """Return an arm's observed median, for display: arms are compared round by round."""
         return sample.quantile(0.5)
 
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
@@ -185,7 +185,7 @@ class Wins(Target):
     def lead_at_least(
         self, one: Sample, other: Sample, trust: Trust, error: float, design: Design, *, relative: bool
     ) -> float:
-        """Return a lower limit of the median of how far one arm is ahead in a round (extensions E1).
+        """Return a lower limit of the median lead of one arm in a round (extensions E1).
 
         As a difference, or as the logarithm of a factor.
         """
@@ -207,7 +207,7 @@ class Wins(Target):
         return self.lead_at_least(better, worse, trust, error, query.design, relative=relative)
 
     def lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
-        """Return by how much one arm was ahead in the middle round."""
+        """Return the lead of one arm in the middle round."""
         met = np.array(align(one, other))
         known = (Sample.in_order(tape) for tape in met[:, ~np.isnan(met).any(axis=0)])
         leads = leads_by_round(*known, relative=relative, sign=self.problem.sign)
@@ -252,7 +252,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(judge: "Judge", judged: int) -> Forecast:
-    """Return when the leader and another arm are decided, or known to be too close (extensions E1, E6)."""
+    """Forecast when the leader and another arm are decided or known to be too close (extensions E1, E6)."""
     lift = Shift.of(judge.problem.tolerance).lift(judge.problem.sign)
     found = score(judge.samples[judge.leader], judge.samples[judged], lift)
 

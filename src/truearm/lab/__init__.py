@@ -1,4 +1,4 @@
-"""The lab: instances whose truth is known, attacks on them, and what no method can beat.
+"""The lab: instances whose truth is known, attacks on them, and limits for all methods.
 
 Only the lab knows the truth; nothing below it and no policy may import it.
 """

@@ -66,7 +66,7 @@ class Observed:
 
 
 class Attack(ABC):
-    """Where bad readings come from; subclass it, or hand a function to `Drifting` or `Prescient`.
+    """Where bad readings come from; subclass it, or pass a function to `Drifting` or `Prescient`.
 
     An attack keeps the contract of its `power`: every reading is bad with chance eps, independently of the
     other places of its tape, and independently of the true reading unless the attack is malicious.
@@ -187,7 +187,7 @@ class Mixture(Attack):
 
 @dataclass(frozen=True)
 class Drifting(Attack):
-    """An oblivious attack that changes with time but looks at nothing.
+    """An oblivious attack that changes with time but sees no readings.
 
     `path` is called with the places on the tape, counted from 0, and the arm; it gives the values of bad readings.
     """
@@ -231,11 +231,11 @@ def amplified(law: Law, truth: Array, bad: Marks, arm: int) -> Array:  # noqa: A
 
 @dataclass(frozen=True)
 class Steering(Attack):
-    """A clairvoyant attack that sees the tapes of all arms and plays on adaptive sampling.
+    """A clairvoyant attack that sees the tapes of all arms and exploits adaptive sampling.
 
-    The rival whose good readings will flatter it most is praised up to that place and slandered from there
-    on, so that a sampler which turns away from bad arms leaves it at its peak (evidence T4). The best arm and
-    the other rivals are slandered throughout.
+    The rival that can look best at some place has high bad readings up to there and low ones after it, so that
+    a sampler that turns away from bad arms leaves it at its peak (evidence T4). All bad readings of the other
+    arms are low.
     """
 
     eps: float
@@ -243,29 +243,29 @@ class Steering(Attack):
     power: Adversary = Adversary.PRESCIENT
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
-        """Return the next n readings of one arm, as if no other rival were more flattered."""
+        """Return the next n readings of one arm, as if no other rival had a higher peak."""
         tape = _join(*_strike(rng, law, n, self.eps), -math.inf)
-        return tape if arm == self.best else _praise(tape, _peak(tape, law)[1])
+        return tape if arm == self.best else _raise_bad(tape, _peak(tape, law)[1])
 
     def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
-        """Return the tapes of all arms, of which the attack sees all n places in advance."""
+        """Return the tapes of all arms; the attack sees all n places in advance."""
         drawn = [_join(*_strike(child, law, n, self.eps), -math.inf) for _, (law, child) in _by_arm(laws, rng)]
         peaks = {arm: _peak(drawn[arm], laws[arm]) for arm in range(len(laws)) if arm != self.best}
         champion = max(peaks, key=lambda arm: peaks[arm][0], default=self.best)
         if champion != self.best:
-            drawn[champion] = _praise(drawn[champion], peaks[champion][1])
+            drawn[champion] = _raise_bad(drawn[champion], peaks[champion][1])
         return tuple(drawn)
 
 
 def _peak(tape: Tape, law: Law) -> tuple[float, int]:
-    """Return how far, and up to which place, good readings and praise can lift a tape above its median."""
+    """Return how far, and up to which place, good readings and high bad ones can lift a tape above its median."""
     place = np.arange(1, tape.truth.size + 1)
     lift = (np.cumsum(tape.bad | (tape.truth >= law.median)) - place / 2) / np.sqrt(place)
     top = int(np.argmax(lift)) if place.size else -1
     return (float(lift[top]), top + 1) if place.size else (0.0, 0)
 
 
-def _praise(tape: Tape, until: int) -> Tape:
+def _raise_bad(tape: Tape, until: int) -> Tape:
     values = np.where(np.arange(tape.truth.size) < until, math.inf, -math.inf)
     return _join(tape.truth, tape.bad, values)
 

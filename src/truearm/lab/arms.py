@@ -1,7 +1,6 @@
 """Instances: sets of arms whose truth is known, by name or by construction.
 
-Inside the lab bigger is better, as everywhere below the surface. An instance may carry the attack that
-belongs to it, as the constructions of the paper do.
+Bigger is better in the lab. An instance may have its own attack, as the constructions of the paper do.
 """
 
 import math
@@ -31,8 +30,8 @@ from truearm.problem import (
 class Instance:
     """Arms with known laws, the quantile by which they are ranked, and the attack that comes with them.
 
-    Frozen `scipy.stats` laws are taken too. Where the quantile is not unique, its midpoint counts. With `at_least`
-    the arms are ranked by their share of readings that are at least this instead.
+    Frozen `scipy.stats` laws are accepted too. If the quantile is not unique, its midpoint counts. With `at_least`
+    the arms are ranked by their share of readings that are at least this.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Instance:
 
     @property
     def best(self) -> int:
-        """The arm with the largest true quantile, the first of them where they tie."""
+        """The arm with the largest true quantile, the first of them if they tie."""
         return int(np.argmax(self.values))
 
     @property
@@ -66,7 +65,7 @@ class Instance:
         return tuple(max(values) - value for value in values)
 
     def effective_gaps(self, eps: float, adversary: str) -> tuple[float, ...]:
-        """Return how far every other arm is behind the best at the worst of a contamination (section 3)."""
+        """Return how far every other arm is behind the best under the worst contamination (section 3)."""
         biases = [bounds.shift(law, eps, adversary) for law in self.arms]
         gaps = bounds.effective_gaps(self.values, biases).tolist()
         return tuple(gap for arm, gap in enumerate(gaps) if arm != self.best)

@@ -1,7 +1,7 @@
 """`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
 
-Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
-what past legs say at a remembered cut is kept, and the search for the least cut halves stretches of ranks.
+Read it next to the policy, which gives the reasons. It differs only in speed: sorted readings are merged in place,
+the evidence of past legs at a remembered cut is cached, and the search for the least cut halves ranges of ranks.
 """
 # ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 
@@ -34,7 +34,7 @@ divergence, split = jit(levels.divergence), jit(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-STACK = 128  # stretches open at a time: a range of ranks can be halved 63 times
+STACK = 128  # ranges open at a time: a range of ranks can be halved 63 times
 
 
 class Tables(NamedTuple):
@@ -52,7 +52,7 @@ class Rules(NamedTuple):
     pooled: bool
     """Whether one portfolio bets against each arm; two arms are a pair in any case (evidence T5)."""
     log_whole: float
-    """Share of the capital that is on the leader's whole sample."""
+    """Share of the capital bet on the leader's whole sample."""
     log_legs: float
     """Share that follows the leader."""
     certified: bool
@@ -61,7 +61,7 @@ class Rules(NamedTuple):
     log_threshold: float
     tolerance: float
     log_bar: float
-    """Of `bounds.sequential_rank`, for the check that more pulls could help at all."""
+    """Of `bounds.sequential_rank`, for the futility check."""
     stale: float
     futility: float
     max_pulls: int
@@ -75,7 +75,7 @@ class Work(NamedTuple):
     values: Floats
     """[side, arm, rank]: the readings pulled, sorted; merging moves them from one side to the other."""
     past: Floats
-    """Sorted readings of arms as of when they were first followed and no longer followed, one after the other."""
+    """Sorted readings of arms at the start and at the end of each time they were followed, one after the other."""
     legs: Ints
     """Columns as named below, one row for each time that an arm was followed."""
     ints: Ints
@@ -85,11 +85,11 @@ class Work(NamedTuple):
     run: Ints
     """Leader, how often an arm was followed, how much of `past` is used."""
     due: Floats
-    """From how many pulls on to ask whether more of them could help, and to follow another arm."""
+    """The numbers of pulls at which to check futility, and to follow another arm."""
     stack: Ints
-    """Stretches of ranks still to search: their ends."""
+    """Ends of the ranges of ranks still to search."""
     bounds: Floats
-    """[stretch, end]: the parts of the evidence at the ends of each stretch."""
+    """[range, end]: the parts of the evidence at the ends of each range."""
 
 
 (
@@ -102,7 +102,7 @@ class Work(NamedTuple):
     BATCH,
     UPPER,  # ranks of the futility check
     LOWER,
-    LOOKED,  # whether the evidence is of this decision
+    LOOKED,  # whether the evidence is from this decision
 ) = range(10)
 INTS = 10
 (
@@ -125,13 +125,13 @@ ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
 
 @entry
 def advance(work: Work, rules: Rules, tables: Tables) -> int:
-    """Run until the end, or until readings are short; return which of the codes above it is."""
+    """Run until the end, or until readings run out; return one of the codes above."""
     while True:
         total = after_batch(work)
         if total > rules.max_pulls:
             if work.run[FOLLOWED] > 0:
                 test(work, rules, tables, everyone=True)
-                if may_be_futile(work, rules) and futile(work, rules, tables):
+                if may_be_futile(work, rules) and is_futile(work, rules, tables):
                     return FUTILE
             return EXHAUSTED
         if is_short(work, total):
@@ -153,7 +153,7 @@ def after_batch(work: Work) -> int:
 
 @jit
 def is_short(work: Work, total: int) -> bool:
-    """Return True if a tape is too short for the batch, or there is no room for what an arm may leave behind."""
+    """Return True if a tape is too short for the batch, or there is no room for the readings of a leg."""
     if work.run[USED] + total > work.past.size or work.run[FOLLOWED] == work.legs.shape[0]:
         return True
     for i in range(work.ints.shape[1]):
@@ -189,17 +189,17 @@ def decide(work: Work, rules: Rules, tables: Tables, pulls: int) -> int:
     if leader < 0:
         for i in range(work.ints.shape[1]):
             work.ints[BATCH, i] = work.ints[ALIVE, i]
-        return FUTILE if futile(work, rules, tables) else RUNNING
+        return FUTILE if is_futile(work, rules, tables) else RUNNING
     due = follow(work, leader, pulls) or rules.balanced or leader != work.run[LEADER]
     work.run[LEADER] = leader
     rival = test(work, rules, tables, due)
     if rival < 0:
         return DECIDED
-    if rules.tolerance > 0 and tolerable(work, rules, tables, rival):
+    if rules.tolerance > 0 and is_tolerable(work, rules, tables, rival):
         return TOLERABLE
     if pulls >= work.due[NEXT_FUTILITY]:
         work.due[NEXT_FUTILITY] = rules.futility * pulls
-        if may_be_futile(work, rules) and futile(work, rules, tables):
+        if may_be_futile(work, rules) and is_futile(work, rules, tables):
             return FUTILE
     choose_batch(work, rules, tables, rival)
     return RUNNING
@@ -253,7 +253,7 @@ def keep(work: Work, arm: int, m: int, where: int) -> None:
 
 @jit
 def test(work: Work, rules: Rules, tables: Tables, everyone: bool) -> int:
-    """Reject arms the evidence against which suffices at all cuts; return the strongest challenger, -1 if none."""
+    """Reject arms with enough evidence against them at all cuts; return the strongest challenger, -1 if none."""
     leader = work.run[LEADER]
     for i in range(work.ints.shape[1]):
         work.ints[LOOKED, i] = 0
@@ -271,7 +271,7 @@ def test(work: Work, rules: Rules, tables: Tables, everyone: bool) -> int:
 
 @jit
 def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
-    """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
+    """Recompute the evidence against one arm at its cut, and at all cuts if that may reject it."""
     work.ints[LOOKED, judged] = 1
     pair = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
     work.reals[WEIGHED, judged] = pair
@@ -308,7 +308,7 @@ def below(work: Work, arm: int, x: float) -> int:
 
 @jit
 def last_end(work: Work, tables: Tables, judged: int, x: float, beyond: bool, bet: float) -> float:
-    """Return what the arm that is followed now says against an arm at a cut; `bet` is what the leader says."""
+    """Return the evidence of the arm followed now against an arm at a cut; `bet` is that of the leader."""
     last = work.legs[work.run[FOLLOWED] - 1, ARM]
     if last == work.run[LEADER]:
         return bet
@@ -345,7 +345,7 @@ def count_below(values: Floats, x: float, closed: bool) -> int:
 
 @jit
 def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> tuple[float, float]:
-    """Return what the starts and the ends of all legs, but for the last end, say against an arm at a cut."""
+    """Return the evidence of the starts and ends of all legs, except the last end, against an arm at a cut."""
     ends, starts, last = 0.0, 0.0, work.run[FOLLOWED] - 1
     for m in range(last + 1):
         row = work.legs[m]
@@ -369,7 +369,7 @@ def mix(rules: Rules, followed: float, bet_on_whole: float) -> float:
 
 
 class Parts(NamedTuple):
-    """What speaks against an arm at a cut: its own readings, the starts of legs, the leader, the ends of legs."""
+    """The evidence against an arm at a cut: its own readings, the starts of legs, the leader, the ends of legs."""
 
     own: float
     starts: float
@@ -379,7 +379,7 @@ class Parts(NamedTuple):
 
 @jit
 def look_at(work: Work, tables: Tables, judged: int, own: float, x: float, beyond: bool, followed: bool) -> Parts:
-    """Return what the leader says against an arm at a cut, and all that were followed."""
+    """Return the evidence of the leader, and of all arms that were followed, against an arm at a cut."""
     leader = work.run[LEADER]
     bet = whole(work, tables, leader, x, leader > judged, beyond)
     if not followed:
@@ -390,7 +390,7 @@ def look_at(work: Work, tables: Tables, judged: int, own: float, x: float, beyon
 
 @jit
 def at_reading(work: Work, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool) -> Parts:
-    """Return what speaks against an arm at the cut just below one of its readings.
+    """Return the evidence against an arm at the cut just below one of its readings.
 
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
     """
@@ -404,13 +404,13 @@ def at_reading(work: Work, tables: Tables, judged: int, rank: int, tolerance: fl
 
 @jit
 def bound(rules: Rules, low: Parts, high: Parts, followed: bool) -> float:
-    """Return what the product is at least between two cuts; at one cut, what it is."""
+    """Return a lower bound of the product between two cuts; at one cut, its value."""
     return low.own + (mix(rules, high.ends - low.starts, high.whole) if followed else high.whole)
 
 
 @inline
 def refresh_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
-    """Find again the cut at which the evidence of leader and arm, as a pair, is least."""
+    """Search again for the cut with the least evidence of the pair of leader and arm."""
     minimize(work, rules, tables, judged, False)
     if rules.pooled:
         work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
@@ -433,8 +433,8 @@ def least(
 ) -> tuple[float, float]:
     """Return the least evidence over all cuts and its cut, as `search.least`: of the leader, or of all followed.
 
-    Stretches of ranks are halved, first at the guess, while their bound is below the least value so far. Of equal
-    minima the one of lowest rank counts.
+    Ranges of ranks are halved, first at the guess, while their bound is below the least value so far. The lowest
+    rank of equal minima counts.
     """
     n, size, stack, bounds = work.ints[N, judged], work.ints[SIZE, judged], work.stack, work.bounds
     best, rank_of_best, inner, cut = math.inf, 0, math.inf, math.inf
@@ -476,13 +476,13 @@ def least(
 
 @jit
 def store(row: Floats, parts: Parts) -> None:
-    """Write the parts at one end of a stretch."""
+    """Write the parts at one end of a range."""
     row[0], row[1], row[2], row[3] = parts
 
 
 @jit
 def load(row: Floats) -> Parts:
-    """Return the parts at one end of a stretch."""
+    """Return the parts at one end of a range."""
     return Parts(row[0], row[1], row[2], row[3])
 
 
@@ -496,7 +496,7 @@ def between(
     low, high = at_rank(values, rank), at_rank(values, rank + 1)
     for m in range(work.run[FOLLOWED]):
         arm = work.legs[m, ARM]
-        if arm == judged or later(work, m):
+        if arm == judged or is_followed_again(work, m):
             continue
         past = work.past[work.legs[m, FROM] : work.legs[m, FROM] + work.legs[m, FROM_SIZE]]
         for i in range(count(past, low, True), past.size):
@@ -516,8 +516,8 @@ def between(
 
 
 @jit
-def later(work: Work, m: int) -> bool:
-    """Return True if the arm of a leg was followed again: what came before that holds what came before this."""
+def is_followed_again(work: Work, m: int) -> bool:
+    """Return True if the arm of a leg was followed again later, with more readings."""
     for other in range(m + 1, work.run[FOLLOWED]):
         if work.legs[other, ARM] == work.legs[m, ARM]:
             return True
@@ -526,7 +526,7 @@ def later(work: Work, m: int) -> bool:
 
 @jit
 def challenger(work: Work) -> int:
-    """Return the rival of least score, the first of equal ones; -1 when none is left."""
+    """Return the rival with the least score, the first if several tie; -1 if none is left."""
     least_score = math.inf
     for i in range(work.ints.shape[1]):
         if work.ints[ALIVE, i] and i != work.run[LEADER]:
@@ -540,13 +540,13 @@ def challenger(work: Work) -> int:
 
 @jit
 def score(work: Work, i: int) -> float:
-    """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
+    """Return the positive evidence against a rival plus the log of its pulls."""
     return float(max(work.reals[EVIDENCE, i], 0.0) + work.reals[LOG_N, i])
 
 
 @jit
-def tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
-    """Return True if no arm left is better than the leader by more than the tolerance."""
+def is_tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
+    """Return True if no remaining arm is better than the leader by more than the tolerance."""
     if not tolerates(work, rules, tables, rival):
         return False
     for i in range(work.ints.shape[1]):
@@ -572,7 +572,7 @@ def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
 
 @jit
 def may_be_futile(work: Work, rules: Rules) -> bool:
-    """Return True if more pulls may be unable to help: without a declared contamination only by censored arms."""
+    """Return True if more pulls may be futile: without a declared contamination only because of censored arms."""
     if rules.certified:
         return True
     for i in range(work.ints.shape[1]):
@@ -584,8 +584,8 @@ def may_be_futile(work: Work, rules: Rules) -> bool:
 
 
 @jit
-def futile(work: Work, rules: Rules, tables: Tables) -> bool:
-    """Return True if endless pulls of this kind could certify no arm left, as `evidence.indistinguishable`."""
+def is_futile(work: Work, rules: Rules, tables: Tables) -> bool:
+    """Return True if unlimited pulls like these could certify no remaining arm, as `Judge.is_futile`."""
     k = work.ints.shape[1]
     for i in range(k):
         work.ints[UPPER, i] = rank_at_least(tables.not_low, work.ints[N, i], rules.log_bar)
@@ -635,7 +635,7 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
 
 @jit
 def share_alike(work: Work) -> None:
-    """Write a batch that pulls all arms left alike."""
+    """Write a batch that pulls all remaining arms equally."""
     fewest = -1
     for i in range(work.ints.shape[1]):
         if work.ints[ALIVE, i] and (fewest < 0 or work.ints[N, i] < fewest):

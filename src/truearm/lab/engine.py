@@ -1,6 +1,6 @@
 """The default policy on compiled code (extra `lab`): the same decisions, draw for draw, as the policy object.
 
-The compiled steps are in `compiled_toptwo`; here are their arrays, and what happens between the steps.
+The compiled steps are in `compiled_toptwo`; this module has their arrays and runs them.
 """
 
 import math
@@ -74,7 +74,7 @@ def _lengthen(work: toptwo.Work, readings: Readings) -> toptwo.Work:
     need = work.ints[toptwo.N] + work.ints[toptwo.BATCH]
     for arm in np.flatnonzero(need > work.ints[toptwo.ROOM]).tolist():
         drawn, room = readings(arm, int(need[arm])), work.tape.shape[1]
-        if drawn.size > room:  # memory that is not written to takes none
+        if drawn.size > room:  # pages that are never written take no memory
             tape, values = (np.empty((*part.shape[:-1], 2 * drawn.size)) for part in (work.tape, work.values))
             tape[:, :room], values[..., :room] = work.tape, work.values
             work = work._replace(tape=tape, values=values)

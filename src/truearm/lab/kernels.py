@@ -1,6 +1,6 @@
-"""Compiled arithmetic that the engines share: the mixture e-value, counts in sorted stretches, merging.
+"""Compiled arithmetic that the engines share: the mixture e-value, counts in sorted arrays, merging.
 
-The same numbers as `truearm.bounds.mixture` to about ten digits, at a hundredth of the price: log-gamma values
+The same numbers as `truearm.bounds.mixture` to about ten digits, at a hundredth of the cost: log-gamma values
 come from tables, since counts are whole numbers, and one continued fraction gives the incomplete beta function.
 """
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_FAR = -40.0  # log of a tail that a sum with 1 does not notice
+_FAR = -40.0  # log of a tail too small to change a sum with 1
 _ACCURACY = 1e-13  # as in truearm.bounds.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
@@ -128,7 +128,7 @@ def log_component(tables: MixtureTable, c: int, s: int, n: int) -> float:
     front = float(a * tables.log_p + b * tables.log_q - log_beta)
     if front < _FAR:
         return -front
-    slack = math.exp(-front) * (b - (a + b) * (1 - p0))  # of a small tail few digits matter
+    slack = math.exp(-front) * (b - (a + b) * (1 - p0))  # a small tail needs few digits
     tail = math.exp(front) / fraction(b, a, 1 - p0, min(_ACCURACY * max(1.0, slack), 1e-3))
     return math.log1p(-tail) - front
 
@@ -179,9 +179,9 @@ def at_rank(values: Floats, rank: int) -> float:
 
 @jit
 def merge(values: Floats, new: Floats, into: Floats) -> int:
-    """Merge sorted values and new readings, NaN left out, into another array; return how many they are.
+    """Merge sorted values and new readings, NaN left out, into another array; return how many there are.
 
-    New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
+    New readings are few, and are sorted in place; values between two of them are copied at once.
     """
     added = 0
     for i in range(new.size):

@@ -52,7 +52,7 @@ def limit(
 
     if not within:
         return certify(best)
-    # several arms are right answers, of which the cheapest may be given
+    # if several arms are right answers, the cheapest may be given
     found = [certify(arm) for arm in range(len(seen))]
     certified = [one for one in found if math.isfinite(one.time)]
     if not certified:
@@ -181,7 +181,7 @@ def bernoulli_limit(means: Sequence[float]) -> Limit:
 
 
 def known_shape_limit(instance: Instance, eps: float) -> Limit:
-    """Return the limit for methods that know the shape and scale of the arms and lack only their places.
+    """Return the limit for methods that know the shape and scale of the arms, but not their locations.
 
     The attack is the one that Huber's least favorable pair makes; arms are certified against eps. All arms
     must be one normal, Laplace or logistic law in different places. With one meeting point x for all rivals,

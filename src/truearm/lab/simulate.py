@@ -24,7 +24,7 @@ from truearm.evidence.sample import orient
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
-from truearm.policies import Policy, Told, serving
+from truearm.policies import Policy, Told, choose_policy
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Interval, Problem, ProblemOptions, check_count, fix_options, refuse, require
 
@@ -113,7 +113,7 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
 
 @dataclass(frozen=True)
 class _Setting:
-    """All that a replication depends on besides its number."""
+    """What a replication depends on besides its number."""
 
     policy: Policy[Any] | Runner
     problem: Problem
@@ -177,7 +177,7 @@ class Summary:
     standard_error: float
     quantiles: dict[float, float]
     limit: float
-    """The least mean that any method with the same promise can have; NaN where it is not known."""
+    """The least mean of any method with the same guarantee; NaN if unknown."""
     ratio: float
     seconds: float
     """Mean time of a run."""
@@ -198,7 +198,7 @@ class Simulation:
 
     @property
     def limit(self) -> float:
-        """The least expected number of pulls of any method with the same promise; NaN where it is not known."""
+        """The least expected number of pulls of any method with the same guarantee; NaN if unknown."""
         if self.problem.between is not None or self.problem.rounds:
             return math.nan
         declared, tolerance = self.problem.contamination, self.problem.tolerance
@@ -282,7 +282,7 @@ def simulate(
     given: ProblemOptions = {"contamination": "blind" if options.get("rounds") else None, **options}
     given = fix_options(given, quantile=instance.quantile, at_least=instance.at_least, goal=None)
     problem = Problem.of((f"arm {i}" for i in range(len(instance.arms))), **given)
-    chosen = policy if isinstance(policy, Runner) else serving(problem, policy)
+    chosen = policy if isinstance(policy, Runner) else choose_policy(problem, policy)
     attack = adversary if adversary is not None else instance.attack
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)

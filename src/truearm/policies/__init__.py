@@ -29,7 +29,7 @@ Batch = Mapping[str, int]
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
-FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
+FUTILITY = 1.05  # growth of the pulls between two checks for futility
 
 
 class Told(NamedTuple):
@@ -40,10 +40,10 @@ class Told(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The evidence about an arm when it was last weighed."""
+    """The evidence about an arm when it was last computed."""
 
     cut: float = math.nan
-    """Where the evidence was last least."""
+    """Where the evidence was least."""
     log_evidence: float = 0.0
     size: int = 0
     """Pulls of the arm and its rival then."""
@@ -63,7 +63,7 @@ class Eager:
 
 
 def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
-    """Return a tuple with another value at one place."""
+    """Return a tuple with one value replaced."""
     return (*values[:i], value, *values[i + 1 :])
 
 
@@ -93,16 +93,16 @@ class Judged:
 
     @property
     def lacking(self) -> dict[str, int]:
-        """What the arms still lack of their first pulls."""
+        """How many of its first pulls each arm still lacks."""
         arms = zip(self.problem.arms, self.samples, strict=True)
         return {arm: self.first - sample.n for arm, sample in arms if sample.n < self.first}
 
     def after(self, told: Mapping[str, Told], issued: Mapping[str, int]) -> Self:
-        """Return the state with what came in; of the pulls issued, those not told yet are out."""
+        """Return the state after new readings; pulls issued but not told yet are out."""
         arms = self.problem.arms
         by_arm = zip(arms, self.samples, strict=True)
         samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
-        # what was out when an entry began or ended, and has come in, belongs to it
+        # readings of pulls that were out when an entry began or ended belong to it
         entries = (
             entry._replace(
                 before=_add_readings(entry.before, new, entry.before.n),
@@ -114,12 +114,12 @@ class Judged:
         return replace(self, judge=self.judge.after(tuple(samples), entries=tuple(entries)))
 
     def claim(self, arm: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
-        """Return the claim that an arm is not better than another, as of the readings at hand."""
+        """Return the claim that an arm is not better than another, by the present readings."""
         arms, counts = self.problem.arms, tuple(s.n for s in self.samples)
         return Claim(arms[arm], arms[accuser], counts, len(self.judge.entries), log_evidence, tolerant)
 
-    def tolerable(self, others: Iterable[int]) -> tuple[Claim, ...]:
-        """Return claims that no other arm is better than the leader by more than the tolerance, or nothing."""
+    def tolerance_claims(self, others: Iterable[int]) -> tuple[Claim, ...]:
+        """Return claims that no other arm beats the leader by more than the tolerance, or nothing if one might."""
         claims = []
         for i in others if self.problem.tolerance else ():
             found = self.judge.within(i).log_value
@@ -166,19 +166,19 @@ class Policy(Protocol[State]):
 
     @property
     def alike(self) -> bool:
-        """Whether all arms left are always pulled alike, side by side, so that conditions meet all of them."""
+        """Whether all remaining arms are pulled side by side, so that changing conditions affect them equally."""
 
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull; raise if the policy cannot serve the problem."""
 
     def ask(self, state: State) -> Batch | Verdict:
-        """Return what to pull next, or how it ended."""
+        """Return the next batch, or the verdict."""
 
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
         """Return the state after more readings; `issued` counts the pulls handed out of each arm so far."""
 
     def standing(self, state: State) -> "Standing":
-        """Return where the decision stands, to be shown."""
+        """Return where the decision stands, for display."""
 
 
 class Standing(NamedTuple):
@@ -191,21 +191,21 @@ class Standing(NamedTuple):
     so_far: Verdict | None = None
     """The verdict if it all ended now, with the claims made up to now."""
     times: float | None = None
-    """How many times the pulls of now a decision takes, if they go on like this; None: by the evidence alone."""
+    """How many times the present pulls a decision takes at this rate; None: estimate it from the evidence."""
     close: tuple[str, ...] = ()
-    """Arms that would then be too close to the leader to be told from it."""
+    """Arms that would then be too close to the leader."""
     within: float = math.inf
     """How far the leader may be from the best, as a ratio, certified at all times together."""
 
     def share(self, arm: str) -> float:
-        """Return how much of the evidence that rejects an arm there is, from 0 to 1."""
+        """Return how much of the evidence needed to reject an arm has been found, from 0 to 1."""
         if arm not in self.alive:
             return 1.0
         share = self.against.get(arm, 0.0) / self.log_threshold if self.log_threshold > 0 else 0.0
         return min(1.0, max(0.0, share))
 
     def pulls_left(self, pulls: Mapping[str, int], first: int) -> float:
-        """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.
+        """Estimate how many more pulls a decision takes, if evidence keeps growing in proportion to them.
 
         `first` are the pulls of every arm before the first decision.
         """
@@ -223,7 +223,7 @@ class Standing(NamedTuple):
 
 
 def check_compares(problem: Problem, policy: str) -> None:
-    """Refuse what limits of quantiles cannot take: other targets, a plausible range, a relative tolerance."""
+    """Raise for what limits of quantiles cannot do: other targets, a plausible range, a relative tolerance."""
     for is_wrong, what, name, value in (
         (problem.target != "quantile", "compares quantiles", "policy", problem.target),
         (problem.between is not None, "takes no plausible range", "between", problem.between),
@@ -257,8 +257,8 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
     raise InvalidArgument(msg)
 
 
-def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
-    """Return the policy of a study; in rounds there is one, which the default stands for."""
+def choose_policy(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
+    """Return the policy of a study; rounds have their own."""
     name = "paired" if problem.rounds and policy == "toptwo" else policy
     made = by_name(name) if isinstance(name, str) else name
     is_wrong = problem.rounds and type(made).__name__ != "Paired"

@@ -1,4 +1,4 @@
-"""Measure one arm: as often as was fixed in advance, or until its interval is as narrow as asked for.
+"""Measure one arm a fixed number of times, or until its interval is as narrow as requested.
 
 Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; otherwise, or
 if such a study is stopped early, it holds at all times together: a second statement, with a separate delta.
@@ -23,7 +23,7 @@ class Alone:
     first
         Pulls before the first look.
     runs
-        How many pulls there are, fixed in advance; None goes on until the tolerance is reached, or without end.
+        How many pulls there are, fixed in advance; None continues until the tolerance is reached, or forever.
     """
 
     patient: bool = False
@@ -69,7 +69,7 @@ def _is_narrow(state: Judged) -> bool:
 
 
 def _verdict(state: Judged, *, fixed: bool = False) -> Verdict:
-    """Return that the only arm is the best one, unless it was to be known better than it is."""
+    """Return the only arm as the best, or `exhausted` if its interval is wider than requested."""
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _is_narrow(state) and not fixed):
         return state.verdict(Status.EXHAUSTED)

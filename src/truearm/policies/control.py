@@ -1,8 +1,8 @@
-"""Pull the control and the variant that may be best, until it is known of every variant whether it is better.
+"""Pull the control and the most promising variant until it is known which variants beat the control.
 
 Pair evidence decides, and its error probability does not depend on how arms are sampled (extensions D1, D2). Pulls
-go to the variant with the highest upper limit: one that equals the control is left alone while others may still
-win, which least evidence first would never do.
+go to the variant with the highest upper limit, so that a variant that equals the control gets none while others
+may still win.
 
 A pull that is out counts at its worst (docs/scale.md), so that readings may come late and in any order.
 """
@@ -20,14 +20,14 @@ from truearm.policies import FUTILITY, GROWTH, START, Eager, Judged, Look, Stand
 from truearm.problem import Problem, check_count
 
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
-STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
+STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is recomputed
 SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
 STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlState(Judged):
-    """What the next step needs; alive are variants of which it is not known whether they beat the control."""
+    """What the next step needs; alive are the variants that are not known to beat the control or to lose."""
 
     control: int
     method: Method
@@ -50,18 +50,18 @@ class ControlState(Judged):
 
 @dataclass(frozen=True, slots=True)
 class AgainstControl(Eager):
-    """Find which arms beat a control: `Result.control` has the answer, beside what is known of the best arm.
+    """Find which arms beat a control: `Result.control` has the answer, in addition to the best arm.
 
     Parameters
     ----------
     control
-        The arm that the others are compared with.
+        The arm to compare the others with.
     fdr
-        Bound the mean share of false ones among the arms said to beat it, not the chance of any.
+        Bound the expected share of false claims that an arm beats it, not the chance of any.
     first
         Pulls of every arm before the first decision.
     balanced
-        Pull the control and all variants left alike, as in `TopTwo`.
+        Pull the control and all remaining variants equally, as in `TopTwo`.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _bar(state: ControlState) -> float:
 
 
 def _update_evidence(state: ControlState, *, everyone: bool = False) -> ControlState:
-    """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
+    """Recompute the evidence of variants whose pairs have grown, and claim winners."""
     pulled = state.decision if isinstance(state.decision, dict) else {}
     for i in _open_variants(state):
         size = state.samples[i].n + state.samples[state.control].n
@@ -165,7 +165,7 @@ def _update_evidence(state: ControlState, *, everyone: bool = False) -> ControlS
 
 
 def _weigh(state: ControlState, variant: int, size: int) -> ControlState:
-    """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
+    """Recompute the evidence of a variant at its cut, or at all cuts if that may claim it or is old."""
     judge, (cut, _, _, searched) = state.judge.after(leader=variant), state.looks[variant]
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
     if value >= _bar(state) or size >= STALE * searched:
@@ -182,7 +182,7 @@ def _open_variants(state: ControlState) -> tuple[int, ...]:
 
 
 def _step_down(state: ControlState) -> ControlState:
-    """Return the state with every variant claimed that has the evidence, the strongest first (extensions D1)."""
+    """Claim every variant that has enough evidence, the strongest first (extensions D1)."""
     while state.alive:
         strongest = max(state.alive, key=lambda i: state.looks[i].log_evidence)
         if state.looks[strongest].log_evidence < (bar := _bar(state)):
@@ -198,7 +198,7 @@ def _step_down(state: ControlState) -> ControlState:
 def _claim_together(state: ControlState, *, exactly: bool) -> ControlState:
     """Return the state with the claims that could be made now (extensions D2); later ones may differ.
 
-    While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
+    While the study continues a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
     """
     variants, bar = _open_variants(state), state.judge.log_bar() + (0.0 if exactly else SAFE)
     found = {i: state.looks[i].log_evidence for i in variants}
@@ -218,7 +218,7 @@ def _set_evidence(state: ControlState, found: Mapping[int, float]) -> ControlSta
 
 
 def _give_up(state: ControlState) -> ControlState:
-    """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
+    """Drop variants that do not win, and mark those that more pulls would not settle."""
     beaten = not_better(state.judge, state.control, list(state.alive))
     claims = tuple(state.claim(i, state.control, value, tolerant=True) for i, value in beaten.items())
     alive = tuple(i for i in state.alive if i not in beaten)

@@ -1,4 +1,4 @@
-"""Pull the arm of largest lower limit and the rival of largest upper limit until the two do not overlap: QLUCB.
+"""QLUCB: pull the arm with the largest lower limit and the rival with the largest upper limit until they separate.
 
 Howard and Ramdas (2022), with limits that are order statistics and hold at all times at once. Where theirs are
 about the law of the readings, these are about the law of the true readings (certified), by the trusted masses of
@@ -58,20 +58,20 @@ class LucbState:
 class Lucb(Eager):
     """QLUCB: any quantile, certified under a declared contamination, without evidence summed over arms.
 
-    Each of k one-sided limits fails ever with probability at most delta/k: the upper one of the best arm, the
-    lower ones of the others. On no failure the answer's quantile is at least that of every arm. With a
-    `Contamination` the limits are about true readings and the end is `certified`; with None they are about the
-    readings as they come, and the end is `separated`: right if all effective gaps are positive (audit 2.B).
-    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. It goes on forever where
+    Each of k one-sided limits ever fails with probability at most delta/k: the upper one of the best arm, the
+    lower ones of the others. If none fails, the answer's quantile is at least that of every arm. With a
+    `Contamination` the limits are about true readings and the status is `certified`; with None they are about
+    the readings as they come, and the status is `separated`: right if all effective gaps are positive (audit 2.B).
+    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. It never ends if
     arms cannot be told apart.
 
     Parameters
     ----------
     slack
-        Accept an arm whose (q + slack)-quantile is at least every q-quantile; the end is then `tolerable`.
+        Accept an arm whose (q + slack)-quantile is at least every q-quantile; the status is then `tolerable`.
     growth
-        Fraction of the readings there are that leader and rival are pulled at a time; 0 is one pull of either
-        in turn, as published.
+        Pulls of leader and rival in a batch, as a fraction of their readings; 0 is one pull of each in turn, as
+        published.
     t_opt
         Number of readings for which the limits are tightest; 1000 as published.
     """
@@ -129,7 +129,7 @@ class Lucb(Eager):
         return Status.TOLERABLE if self.slack else Status.strict(problem)
 
     def _end_status(self, state: LucbState, leader: int, rival: int) -> Status | None:
-        """Return how the run ends if it does now."""
+        """Return the status if the run ends now."""
         low, high = state.limits[leader].low, state.limits[rival].high
         if low == -math.inf:
             return None  # nothing is known in favor of the leader
@@ -144,7 +144,7 @@ class Lucb(Eager):
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
-        # equal numbers: a fraction of the count would let a steady leader run away from its rivals
+        # equal numbers: with a fraction of its own count a steady leader would outgrow its rivals
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 
@@ -157,7 +157,7 @@ class Lucb(Eager):
 
 
 def _pair(state: LucbState) -> tuple[int, int]:
-    """Return the arm of largest lower limit and, of the others, the one of largest upper limit."""
+    """Return the arm with the largest lower limit, and the other arm with the largest upper limit."""
     lows = [limit.low for limit in state.limits]
     leader = lows.index(max(lows))
     highs = [-math.inf if i == leader else limit.high for i, limit in enumerate(state.limits)]

@@ -1,11 +1,11 @@
-"""Measure all arms left side by side, round after round, and reject an arm when another wins often enough.
+"""Measure all remaining arms side by side in rounds, and reject an arm when another wins often enough.
 
-The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of
+The policy of rounds (extensions E1). Every round has all remaining arms, once each, so that the n-th pull of
 an arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings
 may come late and in any order.
 
 A gate names a guard before the race: the question is which arms are worse than it (evidence T10b). It ends when
-one arm is shown to be worse or all are shown to be better. An arm shown to be better is measured no longer.
+one arm is shown to be worse or all are shown to be better. An arm shown to be better is no longer measured.
 """
 
 import math
@@ -96,7 +96,7 @@ class Paired(Eager):
                 rivals = (_evidence(judge, i, judged) for i in state.alive if i != judged)
                 against[arms[judged]] = max(rivals, default=0.0)
         futile = leader is not None and judge.is_futile(state.alive)
-        # an arm that has passed a gate is measured no longer, and may still be the best
+        # an arm that has passed a gate is no longer measured, but may still be the best
         left = state.alive if state.guard is None else range(len(arms))
         so_far = state.verdict(Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED, alive=left)
         alive, best = tuple(arms[i] for i in state.alive), None if leader is None else arms[leader]
@@ -128,7 +128,7 @@ def _decide(state: PairedState) -> PairedState:
     state = _reject(state)
     if len(state.alive) == 1:
         return _stop(state)
-    if claims := state.tolerable([i for i in state.alive if i != state.judge.leader]):
+    if claims := state.tolerance_claims([i for i in state.alive if i != state.judge.leader]):
         state = replace(state, claims=state.claims + claims)
         return replace(state, decision=state.verdict(Status.TOLERABLE, state.judge.leader))
     return _go_on(state, lambda: state.judge.is_futile(state.alive))
@@ -164,15 +164,15 @@ def _ask_rounds(state: PairedState, rounds: int) -> PairedState:
 
 
 def _reject(state: PairedState) -> PairedState:
-    """Return the state after rejecting, with the best-looking arm as leader and as the first accuser of each."""
+    """Reject arms by the evidence of the best-looking arm, the leader, or else of another."""
     leader = state.judge.best_looking(state.alive)
     if leader is None:
         return state
     state = replace(state, judge=state.judge.after(leader=leader))
     alive, claims, bar = list(state.alive), list(state.claims), state.judge.log_threshold
     for judged in state.alive:
-        accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
-        found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
+        rivals = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
+        found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in rivals)
         claim = next((state.claim(judged, i, value) for i, value in found if value >= bar), None)
         if claim is not None:
             alive.remove(judged)
@@ -192,7 +192,7 @@ def _stop(state: PairedState, otherwise: Status = Status.INDISTINGUISHABLE) -> P
 
 
 def _direct(state: PairedState, claim: Claim) -> Claim:
-    """Return a claim as one of the best arm itself, where its evidence suffices too (extensions E1)."""
+    """Return a claim as one by the best arm itself, if its evidence also suffices (extensions E1)."""
     judged, best = state.problem.arms.index(claim.arm), state.judge.leader
     if claim.leader == state.problem.arms[best]:
         return claim

@@ -113,8 +113,8 @@ class Elimination(_Rounds):
 
     Ends as `separated` with the last arm, which is the best one with probability 1 - delta if all effective gaps
     are positive; with a tolerance also as `tolerable`, when the leader's effective gap is certainly within it.
-    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. Without tolerance it goes
-    on forever when two effective gaps are not positive.
+    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. Without tolerance it
+    never ends if two effective gaps are not positive.
 
     With "paper" constants rounds, counts and radius are the printed ones. With "sharp" constants the radius comes
     from the number of readings (audit 1.k), and looks are geometric: the theorem needs only that the counts of all
@@ -175,7 +175,7 @@ class PartialIdentification(_Rounds):
     biases
         Per arm the bias U_i. The rule does not use them; `selection_gap` does.
     growth
-        By which fraction counts grow from round to round; 0 is one pull of each arm, as printed.
+        The fraction by which counts grow from round to round; 0 is one pull of each arm, as printed.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class PartialIdentification(_Rounds):
 
     def _estimate(self, sample: Sample, _least: float) -> Interval:
         value = float(self.estimator(np.append(sample.values, np.full(sample.missing, np.nan))))
-        if math.isnan(value) or value == -math.inf:  # of censored readings an estimator knows no upper end
+        if math.isnan(value) or value == -math.inf:  # an estimator has no upper end for censored readings
             return Interval(-math.inf, math.inf)
         return Interval(value, value)
 
@@ -248,7 +248,7 @@ def _regular(problem: Problem, policy: str) -> dict[str, Any]:
 def medians(sample: Sample, least: float = -math.inf) -> Interval:
     """Return the averaged median with all missing readings at -inf, and with all at +inf (as `moments`).
 
-    `least` is the best value that a censored reading may have had; only the upper end takes it for -inf.
+    `least` is the best value that a censored reading may have had; only the upper end uses it in place of -inf.
     """
 
     def middle(bottom: int, floor: float) -> float:

@@ -2,7 +2,7 @@
 
 The default policy (evidence sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
 depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
-e-process per arm follows the leader with all it has (T5); otherwise arms are compared in pairs (T4).
+e-process per arm follows the leader with all its capital (T5); otherwise arms are compared in pairs (T4).
 
 A pull that is out counts at its worst (docs/scale.md), so that readings may come late and in any order.
 """
@@ -19,10 +19,10 @@ from truearm.problem import Problem, check_count
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
 EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
-# growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1
-# needed 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
+# growth of a pair of arms after which its evidence is recomputed, and its cut is searched again; 1 needed
+# 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
 STALE = 1.2
-TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
+TIE = 1e-9  # scores of challengers this close tie, and the first listed is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class TopTwoState(Judged):
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     balanced: bool
     next_switch: float = 0.0
-    """From how many pulls on another arm may be followed, though the one followed is not rejected."""
+    """The number of pulls at which another arm may be followed, even if this one is not rejected."""
     next_futility: float
 
     @property
@@ -52,8 +52,8 @@ class TopTwo(Eager):
     first
         Pulls of every arm before the first decision.
     balanced
-        Pull all arms left alike instead of two: more pulls, but conditions that change over time, such as the
-        load of a machine, then meet all arms alike.
+        Pull all remaining arms equally instead of two: more pulls, but conditions that change over time, such as
+        the load of a machine, then affect all arms equally.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class TopTwo(Eager):
 def _follow(state: TopTwoState, leader: int) -> TopTwoState:
     """Return the state with the leader as the arm that is followed, if it is time to (evidence T5).
 
-    The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
+    The entry that ends includes all pulls issued up to now, even those that made its arm lose the lead.
     """
     entries, pulls = state.judge.entries, state.pulls
     last = entries[-1].arm if entries else None
@@ -125,7 +125,7 @@ def _decide(state: TopTwoState) -> TopTwoState:
     if not state.judge.entries and (short := state.lacking):
         return replace(state, decision=short)
     leader = state.judge.best_looking(state.alive)
-    if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
+    if leader is None:  # no reading of any arm has a value: nothing to decide by, perhaps forever
         if state.judge.implausible_arms or state.judge.is_futile(state.alive):
             return _stop(state)
         return replace(state, decision=dict.fromkeys((arms[i] for i in state.alive), 1))
@@ -138,7 +138,7 @@ def _decide(state: TopTwoState) -> TopTwoState:
 def _choose_challenger(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     others = (challenger, *(i for i in state.alive if i not in (challenger, state.leader)))
-    if claims := state.tolerable(others):
+    if claims := state.tolerance_claims(others):
         return _stop(replace(state, claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := state.pulls) >= state.next_futility:
         state = replace(state, next_futility=FUTILITY * pulls)
@@ -158,7 +158,7 @@ def _stop(state: TopTwoState, status: Status | None = None) -> TopTwoState:
 def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
     """Return the state after rejecting arms by the evidence at all cuts, and the strongest challenger left.
 
-    Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
+    Pulls go to the leader and the strongest challenger, so other evidence is recomputed only now and then.
     """
     samples, leader = state.samples, state.leader
     sizes = {i: samples[i].n for i in state.alive}
@@ -180,8 +180,8 @@ def _test(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | Non
 def _update_evidence(state: TopTwoState, i: int) -> TopTwoState:
     """Recompute the evidence against an arm and drop the arm if it reaches the threshold.
 
-    The last cut is tried first, and sought again where the pair of leader and arm has least evidence if they have
-    grown, also for an arm that is not pulled; all evidence is searched only if that value could reject the arm.
+    The last cut is tried first, after a new search of the pair of leader and arm if they have grown. All cuts are
+    searched only if that value could reject the arm.
     """
     judge, (cut, _, _, searched) = state.judge, state.looks[i]
     size = state.samples[state.leader].n + state.samples[i].n
@@ -226,7 +226,7 @@ def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only
     The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
 
     Head and rival are the pulls of the leader and of its challenger, gain and other what the readings of each say
-    at the least convincing cut. Of two arms neither is neglected at first, of more the leader has many rivals.
+    at the least convincing cut. With two arms neither is neglected at first; with more the leader has many rivals.
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))
