@@ -369,12 +369,12 @@ def _share_model(
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
     what = "it is the share of the best arm's readings that succeed"
     require(0 < best < 1, "share", share, "be in (0, 1)", what)
-    gaps, what = _each_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
+    gaps, what = _expand_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
     require(max(gaps) <= best, "gap", max(gaps), f"be at most the share of the best arm, {best:g}", what)
     return _Model(asked, (best, *(best - each for each in gaps)))
 
 
-def _each_gap(arms: int, gap: _Gap) -> list[float]:
+def _expand_gap(arms: int, gap: _Gap) -> list[float]:
     check_count("arms", arms, least=2)
     several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
     gaps = [check_positive("gap", each) for each in several]
@@ -388,7 +388,7 @@ def _model_of(asked: Problem, laws: Sequence[Law]) -> _Model:
 
 
 def _family_model(asked: Problem, arms: int, gap: _Gap, family: Any) -> _Model:  # noqa: ANN401
-    gaps, is_name = _each_gap(arms, gap), isinstance(family, str)
+    gaps, is_name = _expand_gap(arms, gap), isinstance(family, str)
     known = not is_name or family in FAMILIES
     require(known, "family", family, f"be one of {', '.join(FAMILIES)}, a law or pilot data")
     law = FAMILIES[family]() if is_name else families.of(family)
