@@ -137,13 +137,14 @@ def test_a_problem_reads_its_arguments():
     ("call", "said"),
     [
         (lambda: ta.Study(["A", "B"], gaol="min"), "gaol is an unexpected keyword argument; did you mean goal?"),
+        (lambda: ta.find_best({"A": min}, max_pull=1), "max_pull is an unexpected .* did you mean max_pulls?"),
         (
             lambda: ta.find_best({"A": lambda: 1.0}, missing="worst"),
             "missing readings always count at their worst",
         ),
         (lambda: ta.analyze({"A": [1.0]}, tolerence=1), "did you mean tolerance?"),
         (lambda: ta.plan(contamnation=0.1), "did you mean contamination?"),
-        (lambda: ta.find_best({"A": lambda: 1.0}, zebra=1), "the arguments are at_least, at_most"),
+        (lambda: ta.find_best({"A": lambda: 1.0}, zebra=1), "arguments of the question are at_least, at_most"),
         (lambda: ta.suite({"a": [1]}, arm="a", round="a", reference="1", detla=1), "did you mean delta?"),
     ],
 )

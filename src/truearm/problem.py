@@ -367,8 +367,9 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
     for name in options:
         if name in names:
             continue
-        near = get_close_matches(name, names, 1)
-        remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(names)}"
+        near = get_close_matches(name, [*names, "max_pulls", "max_seconds", "on_error", "progress", "workers"], 1)
+        others = f"see help() of the function; arguments of the question are {', '.join(names)}"
+        remedy = f"did you mean {near[0]}?" if near else others
         if name == "missing":
             remedy = "missing readings always count at their worst; remove it"
         raise UnknownArgument(f"{name} is an unexpected keyword argument; {remedy}", name)
@@ -457,7 +458,7 @@ class Problem:
             refuse(known.name in others and value != known.default, msg, known.name, value)
 
     def _check_scores(self) -> None:
-        msg = "score_range compares arms on the same items; name the item of each score with round="
+        msg = "score_range compares arms on the same items; name the item of each score, as in round='item'"
         refuse(not self.rounds, msg, "score_range", self.score_range)
         msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
         refuse(self.tolerance.relative or self.handicap, msg, "tolerance", self.tolerance.amount)
@@ -481,7 +482,8 @@ class Problem:
         goal = options.get("goal")
         shares = [name for name in ("at_least", "at_most") if options.get(name) is not None]
         if shares and goal is not None:
-            msg = f"goal={goal!r} cannot be combined with {shares[0]}: the largest share is best; remove goal"
+            share = f"{shares[0]}={options[shares[0]]!r}"  # type: ignore[literal-required]
+            msg = f"goal={goal!r} cannot be combined with {share}: the largest share is best; remove goal"
             raise InvalidArgument(msg, "goal", goal)
         if goal is None:
             options["goal"] = "min" if default_goal == "min" and not shares else "max"
@@ -493,7 +495,7 @@ class Problem:
             return
         low, high = self.score_range
         if not (low <= score <= high or math.isnan(score) or score == self.censored):
-            where = f"of {arm!r} on item {item} is outside of score_range ({low:g}, {high:g})"
+            where = f"of {arm!r} on item {item} is outside of score_range=({low:g}, {high:g})"
             msg = f"the score {score:g} {where}; give the range of all scores"
             raise InvalidArgument(msg, "score_range", score)
 

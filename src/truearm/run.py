@@ -117,10 +117,10 @@ def check_functions(arms: object, takes: str, otherwise: str) -> dict[str, Calla
     """Return arms as a dictionary of functions, or raise."""
     if not isinstance(arms, Mapping):
         example = "such as {'A': pull_a, 'B': pull_b}"
-        msg = f"arms must be a dictionary from names to functions, {example}, but got a {type(arms).__name__}"
+        msg = f"arms must be a dictionary from names to functions, {example}, but got {type(arms).__name__}"
         raise InvalidArgument(msg, "arms", type(arms).__name__)
     for name, source in arms.items():
-        what = f"arms[{name!r}] must be a function {takes}, but got a {type(source).__name__}"
+        what = f"arms[{name!r}] must be a function {takes}, but got {type(source).__name__}"
         refuse(not callable(source), f"{what}; {otherwise}", "arms", name)
     return dict(arms)
 

@@ -142,7 +142,7 @@ def test_arms_are_text_as_written_without_blanks_around_them(tmp_path):
         "B b": [4.0],
         "b B": [5.0],
     }
-    assert any("'B b' and 'b B' are different arms" in note for note in found.notes)
+    assert any("'B b' and 'b B' differ only in case or blanks" in note for note in found.notes)
     for name, text in (("a.jsonl", '{"site": 1.10, "ms": 1}\n'), ("a.json", '[{"site": 1.10, "ms": 1}]')):
         (tmp_path / name).write_text(text)  # JSON does not keep the digits
         with pytest.raises(InvalidArgument, match="write names as strings"):

@@ -181,7 +181,9 @@ def test_files_are_compared_by_benchmark_and_never_benchmarks_with_each_other(tm
     old = written(tmp_path / "old.json", pyperf([("loads", runs(1.0)), ("dumps", runs(5.0))]))
     new = tmp_path / "new.json.gz"
     new.write_bytes(gzip.compress(json.dumps(pyperf([("dumps", runs(5.0)), ("loads", runs(0.5))])).encode()))
-    with pytest.raises(InvalidArgument, match="2 benchmarks in common; choose one with value=: 'loads', 'dumps'"):
+    with pytest.raises(
+        InvalidArgument, match="2 benchmarks in common; choose one, such as value='loads': 'loads', 'dumps'"
+    ):
         ta.analyze([old, new])
     found = ta.analyze([old, new], value="loads")
     assert (found.best, found.problem.goal, list(found.readings)) == ("new", "min", ["old", "new"])

@@ -76,13 +76,13 @@ class Screen(NamedTuple):
         wrapped = fill(text, width, initial_indent=indent, subsequent_indent=rest, break_on_hyphens=False)
         return self.paint(wrapped, **style)
 
-    def table(self, rows: tables.Rows, *, words: bool = True) -> str:
-        """Return rows as a table, which fits on a terminal; `words`: the last column is not of numbers."""
-        return tables.table(rows, self.width if self.terminal else None, words=words) if rows else ""
+    def table(self, rows: tables.Rows) -> str:
+        """Return rows as a table, which fits on a terminal."""
+        return tables.table(rows, self.width if self.terminal else None) if rows else ""
 
     def arm_table(self, rows: tables.Rows, chart: Sequence[Span], *, mark: float | None) -> str:
         """Return the table of arms, colored by standing, with intervals drawn where there is room."""
-        lines = self.table(rows, words=len(rows) > 2).split("\n")  # one arm alone has no standing
+        lines = self.table(rows).split("\n")
         if not self.terminal:
             return "\n".join(lines)
         taken = max(map(len, lines)) + 2
@@ -164,7 +164,7 @@ def answer_with(
         rest += map(screen.table, more)
         if verbose:
             statistics = tables.statistics_rows(result, result.readings or {}, voice.unit, times) if times else []
-            rest.append(screen.table(statistics, words=False))
+            rest.append(screen.table(statistics))
             rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result, voice)))
             rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
         rest += [screen.wrap(note, dim=True) for note in notes]

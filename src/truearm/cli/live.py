@@ -90,7 +90,7 @@ def _picture(
         cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
         rows.append((name_of(arm.name), *cells))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, width in zip(rows[0], column_widths(rows, columns, words=False), strict=True):
+    for title, width in zip(rows[0], column_widths(rows, columns), strict=True):
         table.add_column(
             Text(title),
             justify="left" if title in ("command", *titles) else "right",

@@ -91,8 +91,8 @@ def _text(found: Plan, assumed: str, screen: Screen) -> str:
     way = "toptwo" if found.wins is None else "paired"
     heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
     tables = [
-        screen.table(_needs(found, way), words=False),
-        f"{screen.wrap(heading)}\n\n{screen.table(_grid(found), words=False)}",
+        screen.table(_needs(found, way)),
+        f"{screen.wrap(heading)}\n\n{screen.table(_grid(found))}",
     ]
     return screen.arrange([screen.wrap(f"{found}{assumed}")], tables)
 

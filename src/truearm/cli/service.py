@@ -131,7 +131,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
                 if not chosen["quiet"]:
                     click.echo(f"{pull.ticket}\t{name_of(pull.arm)}\t{value:g}", err=True)
         result = client.result if client.done else None
-    ending = f"The study is not decided; see {client.url}/studies/{client.name}"
+    ending = f"The study is not decided; see {client.url}/s/{client.name}"
     if result is not None:
         best = "no winner" if result.best is None else f"{name_of(result.best)} is best"
         ending = f"The study is done: {result.status.value}, {best}."

@@ -16,6 +16,7 @@ from truearm.cli.options import declare
 from truearm.problem import Adversary, Contamination
 
 _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit", "ratio", "ms_per_run")
+_KINDS = {"G": "Gaussian", "C": "Cauchy", "LN": "lognormal", "D": "binomial"}
 _OPTIONS = """
 --list  List the instances.
 --policy NAME...  Repeat it to compare.
@@ -42,8 +43,10 @@ def simulate_command(ctx: click.Context, /, instances: tuple[str, ...], **chosen
     """  # noqa: D301 - click wants the control character
     if chosen["list"] or not instances:
         for name in lab.INSTANCES:
-            arms = lab.instance(name).arms
-            click.echo(f"{name:8} {len(arms)} arms, the best is {arms[0]!r}")
+            best, *others = (float(arm.median) for arm in lab.instance(name).arms)
+            kind = _KINDS[name.rstrip("linsw").rstrip("0123456789")]
+            rivals = " to ".join(f"{median:.4g}" for median in sorted({min(others), max(others)}))
+            click.echo(f"{name:8} {len(others) + 1} {kind} arms; median of the best {best:.4g}, others {rivals}")
         return
     contamination, runs, rows = chosen["contamination"], chosen["replications"], []
     with ProcessPoolExecutor(chosen["workers"]) if chosen["workers"] > 1 else nullcontext() as executor:
@@ -83,4 +86,4 @@ def _table(rows: list[dict[str, Any]], screen: Screen) -> str:
 
     heading = tuple(name.replace("_", " ") for name in _COLUMNS)
     cells = [tuple(write(name, row[name]) for name in _COLUMNS) for row in rows]
-    return screen.table([heading, *cells], words=False)
+    return screen.table([heading, *cells])

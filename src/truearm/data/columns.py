@@ -210,8 +210,8 @@ def check_several(units: Units, kind: str) -> None:
     """Raise if an arm has one unit only."""
     for name, n in units.counts.items():
         several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
-        msg = f"arm {name!r} has one {kind} only: its {several} of a single {units.name!r}, and cannot tell how "
-        msg += "one differs from another; every arm needs several, so measure more of them, or remove the arm"
+        msg = f"arm {name!r} has one {kind} only: its {several} of a single {units.name!r}, which cannot show how "
+        msg += "they differ; measure more of them, or remove the arm"
         refuse(n == 1, msg, kind)
 
 
@@ -262,19 +262,19 @@ def check_number_of_arms(n: int, arm: str | None = None, kind: str = "columns") 
 
 
 def similar_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a note for each pair of arms whose names differ only in case or blanks."""
+    """Return a note on arms whose names differ only in case or blanks, if there are any."""
     same = defaultdict(list)
     for name in names:
         same["".join(name.split()).casefold()].append(name)
-    remedy = "differ only in case or blanks: rename one if they are the same."
-    pairs = (found[:2] for found in same.values() if len(found) > 1)
-    return tuple(f"{one!r} and {other!r} are different arms, though they {remedy}" for one, other in pairs)
+    pairs = [" and ".join(map(repr, found)) for found in same.values() if len(found) > 1]
+    remedy = "differ only in case or blanks, and count as different arms: rename them if they are the same."
+    return (f"{', '.join(pairs)} {remedy}",) if pairs else ()
 
 
 def words_message(words: str, readings: Sequence[str]) -> str:
     """Return the message for a wide table with a column of words: it seems to be long, or to name its rows."""
     named = [name for name in readings if name.casefold() == "value"]
-    value = [*named, *(name for name in readings if not is_counter(name)), *readings][0]
+    value = [*named, *(name for name in readings if not is_counter(name)), *readings, "COLUMN"][0]
     msg = f"column {words!r} holds words; name the columns: arm={words!r}, value={value!r}"
     beside = f"; or, if the others are arms measured side by side, round={words!r}"
     return msg + (beside if len(readings) > 1 and not named else "")

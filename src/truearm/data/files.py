@@ -87,7 +87,7 @@ def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path],
     require(kind in (*known, "folder"), "kind", kind, f"be one of {', '.join(known)}")
     is_empty = len(files) == 1 and files[0].is_file() and not files[0].stat().st_size
     name = "standard input" if paths[0] == "-" else repr(files[0].name)
-    refuse(is_empty, f"{name} is empty; check what was to write it", "file")
+    refuse(is_empty, f"{name} is empty; check the program that writes it", "file")
     return [_decode(file, i, folder, kind, form) for i, file in enumerate(files)], kind
 
 

@@ -241,10 +241,11 @@ def _shared(exports: Sequence[_Export], chosen: str | None, kind: str) -> str:
     shared = [name for name in exports[0].readings if name and all(name in one.readings for one in exports)]
     shared = [name for name in shared if chosen in (None, name)]
     names = ", ".join(map(repr, shared))
-    msg = f"the files have {len(shared)} {kind}s in common; choose one with value=: {names:.300}"
+    msg = f"the files have {len(shared)} {kind}s in common; choose one, such as value={next(iter(shared), None)!r}: {names:.300}"
     refuse(len(shared) > 1, msg, "value")
-    names = ", ".join(repr(name) for one in exports for name in one.readings if name)
-    msg = f"no {kind} is in all files, and different ones are not compared; they have {names:.300}"
+    names = ", ".join(dict.fromkeys(repr(name) for one in exports for name in one.readings if name))
+    what = kind if chosen is None else f"{kind} {chosen!r}"
+    msg = f"no {what} is in all files, and different ones are not compared; they have {names:.300}"
     refuse(not shared, msg, "value", chosen)
     return shared[0]
 

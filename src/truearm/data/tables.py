@@ -35,6 +35,7 @@ from truearm.data.columns import (
     assemble_wide,
     check_distinct,
     check_number_of_arms,
+    is_counter,
     words_message,
 )
 from truearm.errors import InvalidArgument
@@ -195,9 +196,9 @@ class Table:
         first = {name: int(np.argmax(mask)) for name, mask in bad.items()}
         if is_wide and bad:
             readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
-            for name, mask in bad.items():
+            for name, mask in sorted(bad.items(), key=lambda item: is_counter(item[0])):
                 words = name not in readings and np.count_nonzero(mask) > 1  # one word is a slip
-                if words and readings and _is_word(self._cell(name, first[name])):
+                if words and _is_word(self._cell(name, first[name])):
                     raise InvalidArgument(words_message(name, readings), "arm")
         for name, row in first.items():
             if self.form.unreadable == "error":

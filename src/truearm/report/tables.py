@@ -31,6 +31,7 @@ from truearm.report.svg import Span
 from truearm.report.words import SUITE_ORDER, Voice, evidence, metric_apart, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
+_WORDS = ("standing", "command", "base", "verdict", "better than", "worse", "holds")  # not numbers
 _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
@@ -58,7 +59,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
         f"{voice.reading}s",
         unit.title(name),
         "" if problem.rounds else unit.title(f"true {name}"),  # rounds claim nothing about one arm
-        unit.title("MAD") * isinstance(result, Analysis),
+        unit.title("MAD") * (isinstance(result, Analysis) and problem.target != "mean"),
         ratio * (several and bool(found)),
         "standing" * several,
     )
@@ -239,8 +240,8 @@ def apart_cell(one: Compared) -> str:
 # Tables
 
 
-def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
-    """Return rows as aligned text: names, and words in the last column, to the left, numbers to the right.
+def table(lines: Rows, width: int | None = None) -> str:
+    """Return rows as aligned text: names and words to the left, numbers to the right.
 
     Names are shortened and spare columns dropped so that a row fits the width, if there is one.
     """
@@ -250,14 +251,14 @@ def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
 
     for spare in _SPARE:
         titles = [title.split(" [")[0] for title in lines[0]]
-        if width is not None and spare in titles and _total(column_widths(lines, width, words=words)) > width:
+        if width is not None and spare in titles and _total(column_widths(lines, width)) > width:
             place = titles.index(spare)
             lines = [(*line[:place], *line[place + 1 :]) for line in lines]
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    widths = column_widths(lines, width, words=words)
-    for i, own in enumerate(widths, 1):
-        is_name = i == 1 or (i == len(widths) and words)
-        drawn.add_column(justify="left" if is_name else "right", no_wrap=True, overflow="ellipsis", width=own)
+    widths = column_widths(lines, width)
+    for i, (title, own) in enumerate(zip(lines[0], widths, strict=True)):
+        is_left = i == 0 or title in _WORDS
+        drawn.add_column(justify="left" if is_left else "right", no_wrap=True, overflow="ellipsis", width=own)
     for line in lines:
         drawn.add_row(*map(Text, line))
     text = io.StringIO()
@@ -265,12 +266,12 @@ def table(lines: Rows, width: int | None = None, *, words: bool = True) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
 
 
-def column_widths(lines: Rows, width: int | None, *, words: bool = True) -> list[int]:
+def column_widths(lines: Rows, width: int | None) -> list[int]:
     """Return the widths of columns: words in the last one and then names give way to fit, numbers never do."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for place, least in ((-1, 2 * _MIN_NAME if words else widths[-1]), (0, _MIN_NAME)):
+    for place, least in ((-1, 2 * _MIN_NAME if lines[0][-1] in _WORDS else widths[-1]), (0, _MIN_NAME)):
         excess = 0 if width is None else max(0, _total(widths) - width)
         widths[place] = max(widths[place] - excess, min(widths[place], least))
     return widths

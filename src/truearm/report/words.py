@@ -542,7 +542,7 @@ class _Summary:
         if math.isinf(result.tolerance):
             return f"{head}."
         far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
-        far = far if result.tolerance else f"; no {self.voice.arm} is better"
+        far = far if result.tolerance else f", and no other {self.voice.arm} is better"
         clean = f", if no {self.voice.reading} is bad" * (problem.contamination is None)
         return f"{head}{far} ({self.sure}{clean})."
 

@@ -112,7 +112,8 @@ async def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: Ba
     # a route without a study checks the study itself
     if not grant.allows(role, grant.study if study is None else study):
         where = "all studies" if grant.study is None else f"study {grant.study!r}"
-        detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
+        needed = role if study is None else f"{role} of study {study!r}"
+        detail = f"this needs the role {needed}, and the token is for {grant.role} of {where}; use another token"
         raise Refused(403, "Not allowed", detail)
 
 
