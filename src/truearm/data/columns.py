@@ -276,7 +276,7 @@ def words_message(words: str, readings: Sequence[str]) -> str:
     named = [name for name in readings if name.casefold() == "value"]
     value = [*named, *(name for name in readings if not is_counter(name)), *readings, "COLUMN"][0]
     msg = f"column {words!r} holds words; name the columns: arm={words!r}, value={value!r}"
-    beside = f"; or, if the others are arms measured side by side, round={words!r}"
+    beside = f"; or use round={words!r} if the others are arms measured side by side"
     return msg + (beside if len(readings) > 1 and not named else "")
 
 

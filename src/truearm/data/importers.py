@@ -241,7 +241,8 @@ def _shared(exports: Sequence[_Export], chosen: str | None, kind: str) -> str:
     shared = [name for name in exports[0].readings if name and all(name in one.readings for one in exports)]
     shared = [name for name in shared if chosen in (None, name)]
     names = ", ".join(map(repr, shared))
-    msg = f"the files have {len(shared)} {kind}s in common; choose one, such as value={next(iter(shared), None)!r}: {names:.300}"
+    example = f"choose one, such as value={next(iter(shared), None)!r}"
+    msg = f"the files have {len(shared)} {kind}s in common; {example}: {names:.300}"
     refuse(len(shared) > 1, msg, "value")
     names = ", ".join(dict.fromkeys(repr(name) for one in exports for name in one.readings if name))
     what = kind if chosen is None else f"{kind} {chosen!r}"
