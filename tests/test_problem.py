@@ -137,7 +137,7 @@ def test_a_problem_reads_its_arguments():
     ("call", "said"),
     [
         (lambda: ta.Study(["A", "B"], gaol="min"), "gaol is an unexpected keyword argument; did you mean goal?"),
-        (lambda: ta.find_best({"A": min}, max_pull=1), "max_pull is an unexpected .* did you mean max_pulls?"),
+        (lambda: ta.find_best({"A": min}, max_pull=1), "did you mean max_pulls?"),
         (
             lambda: ta.find_best({"A": lambda: 1.0}, missing="worst"),
             "missing readings always count at their worst",
