@@ -273,13 +273,11 @@ def audit(
     of
         The result whose readings were checked, if there is one. It gives the number of arms, and refuses
         `design="fixed"` unless the number of its readings was fixed in advance too.
-    delta
-        The chance that the bound is wrong.
     design
         "fixed" if the size of the file or pilot and the number of checks were both chosen in advance;
         "sequential" is valid no matter when you stop checking.
-    adversary
-        What makes bad readings, as in `Contamination`.
+    delta, adversary
+        The chance that the bound is wrong, and what makes bad readings, as in `Contamination`.
 
     Examples
     --------

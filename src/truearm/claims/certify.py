@@ -354,7 +354,7 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
     )
 
 
-def ratios(result: Result, reference: str | None = None, *, readings: Tapes | None = None) -> tuple[Ratio, ...]:
+def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     """Return the ratios of all other arms to the reference, or to the leader if none is named.
 
     Only positive readings have ratios. In rounds the whole table errs with probability at most delta (extensions
@@ -364,8 +364,7 @@ def ratios(result: Result, reference: str | None = None, *, readings: Tapes | No
     """
     name = reference or result.leader
     if result.problem.target == "wins":
-        tapes = result.readings if readings is None else readings
-        return () if tapes is None or name is None else tuple(_ratios_in_rounds(result, name, tapes))
+        return () if result.readings is None or name is None else tuple(_ratios_in_rounds(result, name))
     base = next((arm for arm in result.arms if arm.name == name), None)
     if base is None or not 0 < base.observed < math.inf or base.low > base.high:
         return ()
@@ -383,13 +382,13 @@ def ratios(result: Result, reference: str | None = None, *, readings: Tapes | No
     return tuple(ratio(arm) for arm in others if arm.observed > 0 and arm.low <= arm.high)
 
 
-def _ratios_in_rounds(result: Result, reference: str, tapes: Tapes) -> Iterator[Ratio]:
+def _ratios_in_rounds(result: Result, reference: str) -> Iterator[Ratio]:
     """Return the ratios in the middle round, with limits that hold together with probability 1 - delta.
 
     Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
     (extensions E1).
     """
-    judge = as_measured(judge_of(result.certificate, tapes), tapes)
+    judge = as_measured(judge_of(result.certificate, result.readings), result.readings)
     arms = result.problem.arms
     base = arms.index(reference)
     share = math.exp(-judge.log_threshold) if reference == result.best else None

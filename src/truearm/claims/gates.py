@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truearm.claims.certificate import DECIDED, Status, Tapes
+from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.evidence import Judge
@@ -32,13 +32,11 @@ class Gate:
     """Rounds that there may be, if neither verdict was likely within them and the gate ended early."""
 
 
-def judge_gate(
-    result: Result, baseline: str | None = None, *, tapes: Tapes | None = None, budget: int | None = None
-) -> Gate | None:
+def judge_gate(result: Result, baseline: str | None = None, *, budget: int | None = None) -> Gate | None:
     """Return the verdict of a gate; all its statements together err with probability delta.
 
-    The baseline is by default the guard of the policy; without one there is no gate. Tapes are the readings of
-    a result that does not contain them; without any, its claims are all that is known.
+    The baseline is by default the guard of the policy; without one there is no gate. The claims are all that is
+    known of a result that does not contain its readings.
     """
     arms, certificate = result.problem.arms, result.certificate
     if baseline is None and certificate.origin is not None:
@@ -48,12 +46,11 @@ def judge_gate(
     others = tuple(arm for arm in arms if arm != baseline)
     if result.status is Status.DOUBTFUL or is_meaningless(result):
         return Gate(baseline, "UNSURE", undecided=others)
-    readings = result.readings if tapes is None else tapes
-    if readings is None:
+    if result.readings is None:
         failed = {claim.arm for claim in certificate.claims if claim.leader == baseline and not claim.tolerant}
         passed = {claim.leader for claim in certificate.claims if claim.arm == baseline}
     else:  # other targets than wins are judged at the delta of one comparison already
-        judge = judge_of(certificate, readings)
+        judge = judge_of(certificate, result.readings)
         found = judge.gate(arms.index(baseline), shared=not result.problem.rounds)
         failed, passed = ({arms[i] for i in some} for some in found)
     if failed:
@@ -75,11 +72,9 @@ def is_out_of_reach(judge: Judge, baseline: int, rounds: int) -> bool:
 def is_meaningless(result: Result) -> bool:
     """Return True if a gate's tolerance in percent is of a baseline that is not positive, and so says nothing."""
     given = result.problem.handicap
-    return (
-        given is not None
-        and given.tolerance.relative
-        and any(arm.name == given.arm and arm.observed <= 0 for arm in result.arms)
-    )
+    if given is None or not given.tolerance.relative:
+        return False
+    return any(arm.name == given.arm and arm.observed <= 0 for arm in result.arms)
 
 
 def is_hidden(result: Result) -> bool:

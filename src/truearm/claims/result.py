@@ -347,9 +347,8 @@ class Analysis(Result):
 def check_schema(data: Mapping[str, Any]) -> None:
     """Refuse what is not the dictionary of a result, or that of another version."""
     is_result = isinstance(data, Mapping) and isinstance(data.get("certificate"), Mapping)
-    refuse(
-        not is_result, "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
-    )
+    msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
+    refuse(not is_result, msg)
     msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
     refuse(data.get("schema") != SCHEMA, msg)
 

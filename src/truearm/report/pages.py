@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING
 from functools import cache
 from importlib import resources
@@ -88,8 +89,10 @@ def parts(
     pull; without them, as after an analysis of counts, there is no slider. The title is by default the answer in a
     few words, or the verdict of a gate.
     """
+    if readings is not None:
+        result = replace(result, readings=readings)
     voice = words.default_voice(result) if voice is None else voice
-    gate = gate or judge_gate(result, tapes=readings)
+    gate = gate or judge_gate(result)
     answer = words.headline(result, voice, gate) if title is None else title
     said = words.lines(result, alarms=False, voice=voice, gate=gate)
     if readings is not None and digest(result.problem, readings) != result.certificate.digest:
@@ -100,7 +103,7 @@ def parts(
         raise InvalidArgument(msg)
     is_gate = result.problem.handicap is not None
     slider = None if readings is None or is_gate else Slider(result, readings, voice)
-    found = ratios(result, readings=readings) if result.problem.rounds else ()
+    found = ratios(result) if result.problem.rounds else ()
     arms, drawn = tables.arm_rows(result, voice, found), tables.spans(result, found)
     # the last columns of the table are ratio and standing
     rows = zip(tables.display_order(result), drawn, (cells[-2:] for cells in arms[1:]), strict=True)
