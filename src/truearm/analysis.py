@@ -412,10 +412,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
 
 
 def _forecast_need(judge: Judge, result: Result) -> dict[str, int] | None:
-    """Return how many more readings of the leader and each remaining rival would decide, None if no number would.
-
-    This is an estimate: it assumes more readings like the present ones.
-    """
+    """Estimate how many more readings of the leader and each rival left would decide, None if no number would."""
     if result.best is not None:
         return {}
     more: dict[str, int] = {}

@@ -4,7 +4,7 @@ TruearmError
 ├── InvalidArgument   (also ValueError)    a value outside its domain; nothing was computed
 │   └── OutOfReach                         a theorem's condition fails; the message says what would satisfy it
 ├── ProtocolError     (also RuntimeError)  ask or tell called at the wrong time; nothing changed
-├── ArmFailed         (also RuntimeError)  a pull raised; carries what was known up to then
+├── ArmFailed         (also RuntimeError)  a pull raised; carries the result so far
 ├── CommandFailed     (also RuntimeError)  a user's command failed; carries its exit code and last output
 └── VerificationError (also ValueError)    a certificate does not match its readings, or a log was changed
 

@@ -99,18 +99,9 @@ class Log:
     """The pulls and readings of a study in arrays, and the order of all events.
 
     A pull is a ticket; the n-th pull of an arm, in order of issue, is its draw n - 1. A draw whose pull was
-    released is handed out again under a new ticket, except in rounds.
-
-    Attributes
-    ----------
-    arms, draws, values
-        By ticket; NaN is the value of a pull without a reading.
-    tickets
-        For each arm, by draw, the last ticket.
-    out
-        How many pulls have no answer yet.
-    append
-        Where events go before the study acts on them: a function that takes a list of them, or None.
+    released is handed out again under a new ticket, except in rounds. `arms`, `draws` and `values` are by ticket,
+    with NaN for a pull without a reading; `tickets` has the last ticket of each draw by arm, `out` counts pulls
+    without an answer, and `append` takes a list of events before the study acts on them.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

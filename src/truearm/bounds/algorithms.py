@@ -299,7 +299,7 @@ def quality_bound(
     check_mad_family(B, kappa, constants)
     _check_level(t, B, reach, mad_family=False)
     room_for_chance(eps, reach, adversary)
-    mad_room(eps, B, reach, adversary, "paper")  # eps < 1/B also carries the kappa-free proof: audit 1.e
+    mad_room(eps, B, reach, adversary, "paper")  # the kappa-free proof also needs eps < 1/B: audit 1.e
     unavoidable, half = bias(eps, B, m2, adversary), check_positive("tolerance", tolerance) / 2
     loss = (1 + t * B) * (unavoidable + half)  # audit 1.e (3)
     if constants == "paper" and kappa is not None:

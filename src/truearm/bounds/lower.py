@@ -3,7 +3,7 @@
 A smoothed Bernoulli law with parameter p and weight w is (1-w) Ber(p) + w Unif[0, 1]; the paper has w = 1/2.
 Its lifting is a clean law whose contaminated readings follow it exactly, with the median moved as far as
 contamination can move it. The paper's lifting needs a different B for every arm; the repaired one (w = 3/4,
-audit 1.h) has B = 4 and one m2 for all arms, and carries Theorem 16 with an explicit constant.
+audit 1.h) has B = 4 and one m2 for all arms, and proves Theorem 16 with an explicit constant.
 """
 
 import math

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 _COARSE = 1 / 64  # of an arm's readings: smooth ones have less than a thousandth in a bucket
 _MAX_READINGS = 1 << 53  # of an arm: up to here counts are exact as floats
 _ENDS = np.array([-np.inf, -np.finfo(np.float64).max, np.inf])
-"""Edges that every table has: between the first two is minus infinity alone, from the last on plus infinity."""
+"""Edges that every table has: the first bucket has only minus infinity, the last only plus infinity."""
 
 
 class Made(NamedTuple):

@@ -90,7 +90,7 @@ def identification(
     quantile, delta
         Level of the quantile, and the probability that the interval misses it.
     contamination
-        Bound on the fraction of bad readings: a number, a `Contamination`, or None if there are none.
+        Bound on the fraction of bad readings: a number, a `Contamination`, or None for clean readings.
     design
         "sequential" holds for all numbers of readings at once, however often you look; "fixed" is shorter
         and holds when the number of readings was chosen in advance.
@@ -280,10 +280,7 @@ def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Float
 
 
 def deviation(sample: Sample) -> float:
-    """Return the median absolute deviation of a sample, `moments(values).m2`, without another sort.
-
-    For counts it is an estimate, as good as the buckets are narrow.
-    """
+    """Return the median absolute deviation of a sample without another sort; for counts it is an estimate."""
     n, values = sample.size, sample.values
     if not n or (sample.buckets is None and not (np.isfinite(values[0]) and np.isfinite(values[-1]))):
         return moments(values).m2

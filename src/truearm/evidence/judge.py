@@ -183,10 +183,7 @@ class Judge:
         return low > high
 
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
-        """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
-
-        If the readings contradict an assumption, only the observed value is known.
-        """
+        """Return an arm's median absolute deviation as observed, and an interval of the true one if `known`."""
         return self.target.spread(self.samples[arm], self._share if known else None, self.design)
 
     def quality(self) -> tuple[tuple[float, float], ...]:

@@ -70,7 +70,7 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
     """Return the evidence that rejects an arm, so that the best of k arms is ever lost with chance <= delta.
 
     "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of arms, under
-    an adversary blind to the future, one that sees it, and arms that move together besides. "fixed": pairs of arms
+    an adversary blind to the future, one that sees it, and arms that move together too. "fixed": pairs of arms
     whose numbers of readings were chosen in advance. "paired": wins side by side.
     """
     check_delta(delta)
@@ -117,13 +117,13 @@ def rule_for(
         return "paired"  # extensions E1: one stream per pair, whatever the adversary sees
     if design == "fixed":
         return "fixed"  # evidence section 11: valid for clairvoyant adversaries too
-    promise = problem.contamination
+    declared = problem.contamination
     if adversary is not None:
-        causal = promise.causal if promise is not None and adversary is not Adversary.OBLIVIOUS else None
-        promise = Contamination(0.0, adversary, causal)
+        causal = declared.causal if declared is not None and adversary is not Adversary.OBLIVIOUS else None
+        declared = Contamination(0.0, adversary, causal)
     if problem.dependent_arms:
         return "dependent"  # evidence section 11
-    if promise is not None and promise.clairvoyant:
+    if declared is not None and declared.clairvoyant:
         return "clairvoyant"
     return "pooled" if ordered else "causal"
 

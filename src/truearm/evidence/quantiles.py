@@ -136,9 +136,9 @@ def least_evidence(
     sign: float = 1.0,
     prior: Prior = DEFAULT_PRIOR,
 ) -> Evidence:
-    """Return log W_i, the evidence that the judged arm is not the best, the least of all cuts (evidence T5).
+    """Return log W_i, the least evidence at any cut that the judged arm is not the best (evidence T5).
 
-    It is exact, or for bucket counts a lower bound (extensions 4.1).
+    For bucket counts it is a lower bound (extensions 4.1).
     """
     design, shift, near, enough, times, _ = query
     term, whole, lift = _term(design, prior), bets.whole, shift.lift(sign) if shift else None

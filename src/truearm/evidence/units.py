@@ -55,20 +55,11 @@ class Suspect(NamedTuple):
     def p_value(self, level: float, seed: int = 2) -> float:
         """Return a p-value of "readings of one unit are no more alike than readings of different units".
 
-        Parameters
-        ----------
-        level
-            The smallest p-value of interest; the search ends there.
-        seed
-            The seed of the permutations, so that they do not depend on the readings.
-
-        Notes
-        -----
         The statistic is the sum over units of (sum of ranks)^2/size, ranks centered inside each arm and divided by
         the arm's number of readings. If units do not matter, the readings of an arm are exchangeable. The p-value
         is 1/b if the b-th permutation is the first to reach the statistic of the readings: with probability at
-        most 1/b none of b-1 does (extensions 2). Missing readings, units with one reading and arms with one unit
-        do not count.
+        most 1/b none of b-1 does (extensions 2). The search ends at `level`. Missing readings, units with one
+        reading and arms with one unit do not count.
         """
         parts = _rank_by_arm(self.values, self.units, self.arms)
         if not parts:
@@ -105,15 +96,6 @@ MEDIANS = Reduction()
 def by_unit(values: Floats, units: NDArray[np.generic], reduction: Reduction = MEDIANS) -> Floats:
     """Return the median reading of each unit in order of first appearance, NaN where missing readings matter.
 
-    Parameters
-    ----------
-    values
-        Readings, NaN where one is missing.
-    units
-        The unit of each reading: numbers or strings.
-
-    Notes
-    -----
     Whether a large or a small reading is the worst depends on which arm is judged, so no single number is the
     worst case of a unit. A missing unit is: every later step counts it on the side that hurts (evidence T8).
     Half -inf and half inf have no median; such a unit is missing too. For a share, a unit is missing only if its

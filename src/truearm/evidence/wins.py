@@ -132,10 +132,7 @@ class Wins(Target):
         return sample.quantile(0.5)
 
     def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
-        """Return the arm whose worst score against the others is best, then the best of those left, and so on.
-
-        Ties go to the better median, then by order.
-        """
+        """Return arms by their worst score against the arms left, best first; ties go by median, then by order."""
         left = [i for i in among if samples[i].size]
         if not left:
             return []
@@ -185,10 +182,7 @@ class Wins(Target):
     def lead_at_least(
         self, one: Sample, other: Sample, trust: Trust, error: float, design: Design, *, relative: bool
     ) -> float:
-        """Return a lower limit of the median lead of one arm in a round (extensions E1).
-
-        As a difference, or as the logarithm of a factor.
-        """
+        """Return a lower limit of the median lead: a difference or the log of a factor (extensions E1)."""
         leads = leads_by_round(one, other, relative=relative, sign=self.problem.sign, certain=True)
         level, rounds = win_level(*trust), min(one.n, other.n)
         fixed = design == "fixed"

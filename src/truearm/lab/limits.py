@@ -263,9 +263,7 @@ def minimax_pulls(
     """Return the pulls that some instance with the same effective gaps forces on any method (Theorem 16).
 
     The instance is compared in units of its largest m2 with the repaired lifting, whose arms share one m2
-    (audit 1.h); both families are closed under changes of unit (Lemma 23).
-
-    The theorem holds for a reach below 1/4.
+    (audit 1.h); both families are closed under changes of unit (Lemma 23). The reach must be below 1/4.
     """
     against = Contamination.of(contamination)
     if against is None:
