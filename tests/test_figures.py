@@ -1,5 +1,6 @@
 """Figures that pages quote are those of the kept files, each from its own row; others are computed here."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -93,3 +94,13 @@ def test_a_smaller_delta_costs_about_twice_the_runs(gap):
     )
     often, rarely = (ta.plan(arms=2, gap=gap, delta=delta).clean.expected for delta in (0.05, 0.001))
     assert 1.75 < rarely / often < 2.25
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)
+def test_what_benchmarks_import_from_here_exists(path, monkeypatch):
+    for folder in ("tests", "benchmarks"):
+        monkeypatch.syspath_prepend(ROOT / folder)
+    imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imports if node.module.partition(".")[0] in ("truearm", "statistical", "loads")]
+    for node in ours:
+        exec(ast.unparse(node))
