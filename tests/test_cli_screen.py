@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from entry import received
+from truearm.cli import main
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
 
@@ -54,3 +56,22 @@ def test_long_commands_are_shortened_and_their_numbers_stay():
     assert re.search(r"^command +runs +median +ratio per round +standing$", said, re.MULTILINE)
     assert re.search(r"^echo 1 x+… +\d+ +1 .*best$", said, re.MULTILINE)
     assert max(map(len, re.findall(r"^(?:command|echo).*", said, re.MULTILINE))) <= 80
+
+
+def test_help_fits_80_columns():
+    verbs = (
+        "race",
+        "time",
+        "analyze",
+        "evaluate",
+        "ledger",
+        "plan",
+        "simulate",
+        "report",
+        "verify",
+        "serve",
+        "work",
+    )
+    for verb in verbs:
+        said = CliRunner().invoke(main, [verb, "--help"], terminal_width=80).stdout
+        assert [line for line in said.split("\n") if len(line) > 80] == []

@@ -40,18 +40,18 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
 
     \b
     truearm analyze data.csv --arm variant --value revenue
-    truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
+    truearm analyze data.csv --arm variant --value ms --goal min --quantile 0.95
     truearm analyze data.parquet --arm variant --value latency_ms --at-most 200
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze data.csv --tiers                   every column is an arm
-    truearm analyze scores.csv --arm model --value score --round item --score-range 0 1
-    truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
-    truearm analyze old.json new.json                  the same benchmark, before and after
-    truearm analyze preise.csv --arm laden --value preis --decimal ,
+    truearm analyze s.csv --arm model --value score --round item --score-range 0 1
+    truearm analyze hyperfine.json                     hyperfine, pyperf, ...
+    truearm analyze old.json new.json                  before and after
+    truearm analyze prices.csv --arm store --value price --decimal ,
     zcat log.csv.gz | truearm analyze - --arm site --value ms
-    truearm analyze 'logs/*.parquet' --arm site --value ms         of any size: counted, not read
-    truearm analyze postgres://host/shop --query 'select site, ms from visits' --arm site --value ms
+    truearm analyze 'logs/*.parquet' --arm site --value ms         of any size
+    truearm analyze postgres://db --query 'select * from v' --arm site --value ms
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.

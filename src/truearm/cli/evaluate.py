@@ -51,8 +51,8 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
     """Find the command with the highest mean score on a list of items, from a part of the items.
 
     \b
-    truearm evaluate --items questions.jsonl --arm 'a=./ask model-a {item}' --arm 'b=./ask model-b {item}'
-    truearm evaluate --items tasks.csv --arm 'old=./run old' --arm 'new=./run new' --store run.db
+    truearm evaluate --items q.jsonl --arm 'a=./a {item}' --arm 'b=./b {item}'
+    truearm evaluate --items q.csv --arm a=./a --arm b=./b --store run.db
 
     Items are drawn in random order; every command scores the same items, and those that lost are dropped. A row of
     a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh

@@ -119,19 +119,19 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
     \b
     truearm race 'gzip -kf data' 'zstd -kf data'          which is faster?
-    truearm race 'sort data'                              one command alone: its median, and how sure
+    truearm race 'sort data'                              one alone: its median
     truearm race -w 3 -L n 1,6,9 'gzip -{n} -kf data'     which level is fastest?
     truearm race --tolerance 2% 'sort a' 'sort -S1G a'    within 2% is good enough
     truearm race --metric memory './old' './new'          which needs less memory?
     truearm race --metric stdout --goal max './train --lr 0.1' './train --lr 0.3'
-    truearm race --save r.db 'cmd1' 'cmd2'                and after Ctrl-C or a crash:
+    truearm race --save r.db 'cmd1' 'cmd2'                after Ctrl-C or a crash:
     truearm race --resume r.db
-    truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
-    truearm race --rev main --rev . --builds 20 --build 'make SEED={seed}' -- ./bench    ... over random builds
-    truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
-    truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
-    truearm race --ledger loop.db --base old -n old './old' -n new './new'   accept new? (docs/ledger.md)
-    truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
+    truearm race --rev main --rev . --build make -- ./bench    two revisions
+    truearm race --rev main --rev . --builds 20 --build 'make N={seed}' -- ./bench
+    truearm race -n old ./old -n a ./a -n b ./b --control old  better than old?
+    truearm race -n old ./old -n new ./new --fail-if-worse-than old --tolerance 3%
+    truearm race --ledger loop.db --base old -n old ./old -n new ./new
+    truearm race --metrics json --rev main --rev . --control main -- ./bench
 
     A round runs every command that is left once, in random order, so a changing load affects all of them alike
     and does not spoil the answer (--contamination). Commands run without a shell unless one of them uses shell

@@ -62,7 +62,7 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
     """List the gates of a ledger: levels, evidence, verdicts, what is spent, and what is guaranteed.
 
     \b
-    truearm race --ledger loop.db --base old -n old ./old -n new ./new     one more gate
+    truearm race --ledger loop.db --base old -n old ./old -n new ./new  a new gate
     truearm ledger loop.db
     truearm ledger loop.db --export-html loop.html
 

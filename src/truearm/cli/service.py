@@ -62,9 +62,9 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
     """Serve studies over HTTP: ask and tell for any number of people and machines, and a live page.
 
     \b
-    truearm serve                                     http://127.0.0.1:8000, kept in truearm.db
-    truearm serve --new-token admin                   print a token; from then on all requests need one
-    truearm serve --host 0.0.0.0 --port 80            for other machines; needs a token first
+    truearm serve                                     127.0.0.1:8000, truearm.db
+    truearm serve --new-token admin                   all requests need one then
+    truearm serve --host 0.0.0.0 --port 80            needs a token first
     truearm serve --database postgresql://me@db/name  several servers may share it
 
     Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM shuts it down cleanly.
@@ -102,8 +102,8 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     """Measure for a study that `truearm serve` hosts, until it is decided.
 
     \b
-    truearm work http://server:8000 tuning -- ./train --rate {arm}       the number it prints last
-    truearm work http://server:8000 sort --metric wall -- ./sort {arm}   how long it takes
+    truearm work http://server:8000 tuning -- ./train --rate {arm}
+    truearm work http://server:8000 sort --metric wall -- ./sort {arm}
 
     The command comes after -- and runs without a shell; {arm} is replaced by the arm to measure and is never the
     program. A run that fails ends the work, or is a missing reading (-i). Nothing is measured twice. The author of

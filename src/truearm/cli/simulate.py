@@ -39,7 +39,7 @@ def simulate_command(ctx: click.Context, /, instances: tuple[str, ...], **chosen
     \b
     truearm simulate --list
     truearm simulate G5 C2 --attack worst
-    truearm simulate D2 --policy toptwo --policy lucb --contamination 2% --replications 20
+    truearm simulate D2 --policy toptwo --policy lucb --contamination 2%
     """  # noqa: D301 - click wants the control character
     if chosen["list"] or not instances:
         for name in lab.INSTANCES:

@@ -47,9 +47,9 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
 
     \b
     truearm time 'sorted(x)' 'x.sort()' -s 'x = list(range(1000))'
-    truearm time -n join '"".join(x)' -n loop $'s = ""\\nfor c in x: s += c' -s 'x = ["a"] * 500'
-    truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
-    truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
+    truearm time -n a '"".join(x)' -n b $'s = ""\\nfor c in x: s+=c' -s 'x = "abc"'
+    truearm time 'json.dumps(x)' -s 'import json; x = [*range(100)]'   one alone
+    truearm time 'sum(range(1000))' --python python3.11 --python python3.13
 
     Each reading comes from a fresh process, with its own hash seed and place in memory: the lower quartile
     of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not collected

@@ -45,11 +45,11 @@ def verify_command(
     """Decide again from the readings, and compare everything that FILE says.
 
     \b
-    truearm verify result.json                        what --json printed, with its readings
+    truearm verify result.json                        what --json printed
     truearm verify result.json run.db                 ... by the log of the study
     truearm verify found.json data.csv --arm variant --value ms
-    truearm verify run.db                             was a log changed since it was written?
-    truearm verify loop.db                            ... or a ledger? Are its levels and verdicts right?
+    truearm verify run.db                             was a log changed?
+    truearm verify loop.db                            ... or a ledger?
 
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
     it can be recomputed and the rest is on trust.
