@@ -250,8 +250,7 @@ class Database:
     def first(self, study: str) -> Row | None:
         """Return row 0 of a study, which has the definition in its notes; raise if it was changed."""
         row = next((Row(*row) for row in self.rows(study, -1, 1) if row[0] == 0), None)
-        is_plain = row is None or row[1:6] == (DEFINITION, None, None, None, None)
-        if row is not None and not (is_plain and row.digest == first_digest(str(row.notes))):
+        if row and (row[1:6] != (DEFINITION, *[None] * 4) or row.digest != first_digest(str(row.notes))):
             raise VerificationError(f"{self.name} ({study}): {_CHANGED}")
         return row
 
@@ -501,7 +500,7 @@ class Verified(NamedTuple):
 
 
 def check_head(noted: str, heads: Iterable[str], where: str | Path) -> None:
-    """Raise if a head that was noted before is none of the digests of a chain."""
+    """Raise if a head that was noted before is not among the digests of a chain."""
     wanted = noted.strip().lower()
     if not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
         raise InvalidArgument(f"a head is 16 or more hexadecimal digits, but got {noted!r}")

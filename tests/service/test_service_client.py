@@ -224,7 +224,7 @@ OPTIONS = [
     {"between": (0, math.inf)},
     {"at_most": np.int64(200)},
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
-    {"policy": "lucb", "regularity": None},
+    {"policy": "lucb"},
     {"rounds": True, "contamination": "blind"},
     {"rounds": True, "contamination": 0.05},
 ]
@@ -243,7 +243,8 @@ def test_a_client_takes_what_a_study_takes(server, options):
 WRONG = [
     ({"delta": 7}, "delta must be in"),
     ({"goal": "up"}, "goal must be 'max' or 'min'"),
-    ({"regularity": ta.Regularity(B=4.7, m2=0.7, reach=0.25)}, "regularity is for policies"),
+    ({"regularity": ta.Regularity(B=4.7, m2=0.7, reach=0.25)}, "regularity is an unexpected keyword"),
+    ({"rounds": True, "score_range": (0, 1)}, "score_range is an unexpected keyword argument"),
     ({"policy": "uniform"}, "policy must be 'toptwo' or 'lucb' on a server, but got 'uniform'"),
     ({"policy": ta.policies.by_name("elimination", constants="paper")}, "policy must be 'toptwo' or 'lucb'"),
     ({"gaol": "max"}, "gaol is an unexpected keyword argument; did you mean goal"),

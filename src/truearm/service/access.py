@@ -127,11 +127,11 @@ def _digest(secret: str) -> bytes:
 class Tokens:
     """The tokens of a database, read again every two seconds so that a removed one soon stops working.
 
-    If `required`, requests need a token even while the database has no token; once one exists they do in any case.
+    Once there was a token, requests need one, even if all are removed.
     """
 
-    def __init__(self, database: Database, *, required: bool = False) -> None:
-        self._database, self.required = database, required
+    def __init__(self, database: Database) -> None:
+        self._database, self.required = database, False
         self._read_at = -1e9
         self._known: dict[str, tuple[bytes, Grant]] = {}
 

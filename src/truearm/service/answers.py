@@ -37,8 +37,7 @@ _GIVEN = (
     "SELECT position, ticket, arm, draw, value, worker, at FROM truearm_event WHERE study = %s AND position > %s "
     "AND position <= %s AND kind = 'given' ORDER BY position LIMIT %s"
 )
-Reading = tuple[int | None, str | None, int | None, float, str | None, float]
-"""The columns of `_TABLE`."""
+Reading = tuple[Any, ...]  # the columns of `_TABLE`
 
 
 def state(hosted: HostedStudy) -> models.State:

@@ -75,7 +75,7 @@ class Service:
         self.settings = settings
         self.database = Database(settings.database)
         self.studies = Studies(self.database, settings)
-        self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
+        self.tokens = Tokens(self.database)
         self.streams = 0  # clients that follow events
         self.is_ending: Callable[[], bool] = lambda: False
         self._health: tuple[float, asyncio.Future[None]] | None = None

@@ -18,27 +18,16 @@ from urllib.parse import quote
 import msgspec
 import urllib3
 
-from truearm.claims.plain import to_plain
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
-from truearm.problem import (
-    Contamination,
-    ProblemOptions,
-    Pull,
-    as_number,
-    check_count,
-    check_names,
-    check_positive,
-    refuse,
-)
+from truearm.problem import Pull, as_number, check_count, check_names, check_positive, refuse
 from truearm.service import models
-from truearm.service.studies import define, options_of
+from truearm.service.studies import define
 from truearm.store import Row, check_chain, first_digest, from_text
 from truearm.study import Study
 
 POLICIES = ("toptwo", "lucb")  # those that a server runs
-_STUDY, _SERVICE = (*ProblemOptions.__annotations__, "policy", "max_pulls", "seed"), ("title", "passive", "lease")
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
 _RETRY_STATUSES = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0  # between tries
@@ -250,41 +239,36 @@ class Client:
 
 def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> models.NewStudy:
     """Return a study as it is sent, after the checks of `Study`."""
-    check_names(options, (*_STUDY, *_SERVICE))
-    regularity = options.get("regularity")
-    msg = "regularity is for policies 'elimination' and 'uniform', which no server runs; remove it"
-    refuse(regularity is not None, msg, "regularity", regularity)
-    given = {key: value for key, value in options.items() if key in _STUDY}
-    policy = given.setdefault("policy", "toptwo")
+    known = models.NewStudy.__struct_fields__
+    check_names(options, [field for field in known if field not in ("id", "arms")])
+    policy = options.get("policy", "toptwo")
     msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
     refuse(policy not in POLICIES, msg, "policy", policy)
-    study = Study(arms, **given)
-    problem, tolerance = study.problem, study.problem.tolerance
-    fields = options_of(problem) | {
-        "id": name,
-        "arms": problem.arms,
-        "tolerance": f"{100 * tolerance.amount:.15g}%" if tolerance.relative else tolerance.amount,
-        "contamination": _bound(problem.contamination),
-        "between": None if problem.between is None else to_plain(problem.between),
-        "dependent_arms": bool(problem.dependent_arms),
-        "rounds": problem.rounds,
-        "policy": policy,
-        "max_pulls": study.max_pulls,
-        "seed": study.seed,
-        **{key: options[key] for key in _SERVICE if key in options},
-    }
+    own = {key: value for key, value in options.items() if key in ("title", "passive", "lease")}
+    study = Study(arms, **{key: value for key, value in options.items() if key not in own} | {"policy": policy})
+    problem: dict[str, Any] = study.definition["problem"]
+    bound, tolerance = problem["contamination"], problem["tolerance"]
+    if bound is not None and bound.pop("blind"):
+        bound = "blind"
+    sent = (
+        problem
+        | own
+        | {
+            "id": name,
+            "contamination": bound,
+            "tolerance": f"{100 * tolerance['amount']:.15g}%" if tolerance["relative"] else tolerance["amount"],
+            "goal": problem["goal"] if {problem["at_least"], problem["at_most"]} == {None} else None,
+            "policy": policy,
+            "max_pulls": study.max_pulls,
+            "seed": study.seed,
+        }
+    )
+    fields = {key: value for key, value in sent.items() if key in known}
     try:
         return msgspec.convert(fields, models.NewStudy)
     except msgspec.ValidationError as error:
         wrong = models.explain_invalid(error, msgspec.json.encode(fields)).problem
         raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
-
-
-def _bound(contamination: Contamination | None) -> dict[str, Any] | str | None:
-    if contamination is None or contamination.blind:
-        return None if contamination is None else "blind"
-    parts = to_plain(contamination)
-    return {name: parts[name] for name in models.Bound.__struct_fields__ if name in parts}
 
 
 def _row(event: dict[str, Any]) -> Row:

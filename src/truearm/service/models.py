@@ -371,7 +371,7 @@ def explain_invalid(error: Exception, body: bytes) -> Refused:
 
 
 def _value_at(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
-    """Return the value at a place in a body, None if there is none."""
+    """Return the value at a place in a body, or None."""
     try:
         value = json.loads(body, parse_float=_parse_number)
         for number, name in re.findall(r"\[(\d+)\]|([^.\[\]]+)", field):
