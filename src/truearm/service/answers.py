@@ -1,11 +1,9 @@
-"""A hosted study as what a server sends: state, line in a list, page, log, readings, and events as they happen."""
+"""A hosted study as what a server sends: state, line in a list, page, log, readings and events."""
 
-import asyncio
 import csv
 import io
 import math
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -19,13 +17,10 @@ from truearm.report.pages import parts
 from truearm.report.words import PLAIN
 from truearm.service import models
 from truearm.service.studies import HostedStudy
-from truearm.store import Database, Row, StoreError
+from truearm.store import Database, Row
 
 _TABLE = ("ticket", "arm", "draw", "value", "worker", "at")
 _PART_ROWS = 5000
-_STREAM_ROWS = 500
-_POLL_S = 0.5  # between looks at what other processes wrote
-_KEEP_ALIVE_S = 15.0
 _READINGS = (  # in order of issue; the first condition is that of an index
     "SELECT told.ticket, told.ticket, told.arm, issued.draw, told.value, told.worker, told.at "
     "FROM truearm_event told JOIN truearm_event issued ON issued.study = told.study "
@@ -184,27 +179,7 @@ def as_parquet(found: Iterable[list[Reading]]) -> Iterator[bytes]:
     yield file.getvalue().to_pybytes()
 
 
-async def follow(
-    position: int, read: Callable[[int, int], Awaitable[list[Any]]], is_ending: Callable[[], bool]
-) -> AsyncIterator[bytes]:
-    """Iterate over the events after a position, without end; `read` returns rows after one, or refuses."""
-    sent_at = time.monotonic()
-    try:
-        yield b"retry: 1000\n\n"
-        while not is_ending():
-            rows = [Row(*row) for row in await read(position, _STREAM_ROWS)]
-            if rows:
-                position, sent_at = rows[-1].position, time.monotonic()
-                yield b"".join(map(_message, rows))
-            elif time.monotonic() - sent_at >= _KEEP_ALIVE_S:
-                sent_at = time.monotonic()
-                yield b": keep-alive\n\n"
-            if len(rows) < _STREAM_ROWS:
-                await asyncio.sleep(_POLL_S)
-    except (StoreError, models.Refused) as error:
-        yield b"event: problem\ndata: " + msgspec.json.encode(models.as_refused(error).problem) + b"\n\n"
-
-
-def _message(row: Row) -> bytes:
+def event_message(row: Row) -> bytes:
+    """Return a row of the log as a server-sent event."""
     body = msgspec.json.encode(log_entry(row))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.position, row.kind.encode(), body)

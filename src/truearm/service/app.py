@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, get, post
-from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.datastructures import CacheControlHeader, Headers
 from litestar.di import NamedDependency, Provide
@@ -44,7 +43,8 @@ from truearm.service.studies import Studies
 from truearm.store import Database, Row, StoreError
 
 LOG = logging.getLogger("truearm.service")
-_PAGE_STUDIES, _PAGE_EVENTS = 50, 5000
+_PAGE_STUDIES, _PAGE_EVENTS, _STREAM_ROWS = 50, 5000, 500
+_POLL_S, _KEEP_ALIVE_S = 0.5, 15.0  # of streams: between looks at the log, and between signs of life
 _HEALTH_TIMEOUT_S, _HEALTH_MAX_AGE_S = 3.0, 1.0
 _REQUEST_TIMEOUT_S = 30.0  # of requests that send no stream, table or report
 _HEADERS = {
@@ -83,7 +83,7 @@ class Service:
     async def check_health(self) -> None:
         """Raise if the database does not commit a write in time; one write per second for all checks."""
         if self._health is None or (self._health[1].done() and time.monotonic() > self._health[0]):
-            future = asyncio.ensure_future(sync_to_thread(self.database.check_writes))
+            future = asyncio.ensure_future(asyncio.to_thread(self.database.check_writes))
             self._health = time.monotonic() + _HEALTH_MAX_AGE_S, future
         try:
             async with asyncio.timeout(_HEALTH_TIMEOUT_S):
@@ -162,7 +162,7 @@ async def create(
         detail = f"the token is for study {grant.study!r} only; create that one, or use another token"
         raise Refused(403, "Not allowed", detail, field="id", value=data.id)
     # not sync_to_thread=True: Litestar wraps the first of two handlers of one path twice
-    made = await sync_to_thread(service.studies.create, data)
+    made = await asyncio.to_thread(service.studies.create, data)
     headers = {"Location": f"/studies/{made.id}"}
     return Response(made, status_code=201 if made.created else 200, headers=headers)
 
@@ -343,7 +343,7 @@ async def events(
 ) -> Stream:
     """Send events as they happen (server-sent events)."""
     position = _parse_position("Last-Event-ID", last)
-    if position > (await sync_to_thread(service.studies.snapshot, study)).position:
+    if position > (await asyncio.to_thread(service.studies.snapshot, study)).position:
         position = 0  # the log was replaced, as by a backup
     if request.scope["state"].get("is_head"):  # the stream has no end
         return Stream([b""], media_type="text/event-stream")
@@ -352,16 +352,26 @@ async def events(
         raise Refused(503, "Too many followers", detail, headers={"Retry-After": "10"})
     authorization = request.headers.get("authorization", "")
 
-    async def read(after: int, limit: int) -> list[Any]:
-        await service.tokens.refresh()
-        service.tokens.authenticate(authorization)  # a token that was removed reads nothing more
-        return await sync_to_thread(service.database.rows, study, after, limit)
-
     async def stream() -> AsyncIterator[bytes]:
+        nonlocal position
+        sent_at = time.monotonic()
         service.streams += 1
         try:
-            async for part in answers.follow(position, read, service.is_ending):
-                yield part
+            yield b"retry: 1000\n\n"
+            while not service.is_ending():
+                await service.tokens.refresh()
+                service.tokens.authenticate(authorization)  # a token that was removed reads nothing more
+                rows = await asyncio.to_thread(service.database.rows, study, position, _STREAM_ROWS)
+                if rows:
+                    position, sent_at = rows[-1][0], time.monotonic()
+                    yield b"".join(answers.event_message(Row(*row)) for row in rows)
+                elif time.monotonic() - sent_at >= _KEEP_ALIVE_S:
+                    sent_at = time.monotonic()
+                    yield b": keep-alive\n\n"
+                if len(rows) < _STREAM_ROWS:
+                    await asyncio.sleep(_POLL_S)
+        except TruearmError as error:
+            yield b"event: problem\ndata: " + msgspec.json.encode(models.as_refused(error).problem) + b"\n\n"
         finally:
             service.streams -= 1
 

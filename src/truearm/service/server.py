@@ -8,19 +8,16 @@ import socket
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import uvicorn
-from litestar.concurrency import set_asyncio_executor
 
 from truearm.errors import InvalidArgument
 from truearm.service.access import Settings, check_host, parse_proxies
 from truearm.service.app import LOG, Service, create_app
 
 _SHUTDOWN_S = 10  # for running requests
-_THREADS = 16
 _SWEEP_S = 0.25
 
 
@@ -90,8 +87,6 @@ def serve(settings: Settings) -> None:
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
     _raise_file_limit()
-    pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
-    set_asyncio_executor(pool)
     tasks = set()
 
     async def start() -> None:
@@ -119,5 +114,4 @@ def serve(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again when it has shut down
         signal.signal(number, lambda *_: None)
     server.run([listening])
-    pool.shutdown()
     service.database.close()

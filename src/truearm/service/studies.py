@@ -27,7 +27,6 @@ from truearm.run import Study
 from truearm.service import models
 from truearm.service.access import Settings
 from truearm.store import (
-    CHUNK_ROWS,
     Database,
     Row,
     StoreError,
@@ -60,13 +59,13 @@ class HostedStudy:
         self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
         self.lock = threading.Lock()
         self.is_current = True  # False while it may differ from its log up to the position
-        self._result: tuple[int, Result] | None = None
+        self._result: Result | None = None
 
     def catch_up(self, database: Database) -> None:
         """Take in the rows that others wrote."""
         self.is_current = False
         while True:
-            rows = database.rows(self.name, self.position - 1, CHUNK_ROWS)
+            rows = database.rows(self.name, self.position - 1)
             if not rows or rows.pop(0)[7] != self.digest:
                 msg = f"the log of study {self.name!r} was replaced, as by a backup; send the request again"
                 raise StoreError(msg)
@@ -85,7 +84,7 @@ class HostedStudy:
     def mark(self, rows: Sequence[Sequence[Any]]) -> None:
         """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
         if rows:
-            self.position, self.digest = rows[-1][0], rows[-1][7]
+            self.position, self.digest, self._result = rows[-1][0], rows[-1][7], None
         waiting = {*self.study.log.waiting().tolist()}
         self.holders = {ticket: held for ticket, held in self.holders.items() if ticket in waiting}
         for _, kind, ticket, *_, worker, at in (row for row in rows if row[2] in waiting):
@@ -120,19 +119,16 @@ class HostedStudy:
 
     def result(self) -> Result:
         """Return the result; of a study that still runs, as if it were stopped now."""
-        if self._result is not None and self._result[0] == self.position:
-            return self._result[1]
-        if self.passive:
+        if self._result is None and self.passive:
             from truearm.analysis import analyze
 
-            result: Result | None = analyze(self.given, **options_of(self.study.problem), order="rows")
-        else:
+            self._result = analyze(self.given, **options_of(self.study.problem), order="rows")
+        elif self._result is None:
             study = self.study if self.study.done else copy(self.study)
             study.stop()
-            result = study.result
-        assert result is not None
-        self._result = self.position, result
-        return result
+            self._result = study.result
+        assert self._result is not None
+        return self._result
 
 
 class Studies:
