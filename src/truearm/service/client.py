@@ -54,8 +54,9 @@ class Client:
     study
         The name of the study.
     arms, options
-        Create the study with these if it does not exist; `options` are those of `Study` (without `regularity`, and
-        with the policies "toptwo" and "lucb"), and `title`, `lease` and `passive`. Without arms it must exist.
+        Create the study with these if it does not exist; `options` are those of `Study` (without `regularity`,
+        `score_range` and `items`, and with the policies "toptwo" and "lucb"), and `title`, `lease` and `passive`.
+        Without arms it must exist.
     token
         What `truearm serve --new-token` printed; by default the environment variable `TRUEARM_TOKEN`.
     worker
@@ -250,19 +251,17 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     bound, tolerance = problem["contamination"], problem["tolerance"]
     if bound is not None and bound.pop("blind"):
         bound = "blind"
-    sent = (
-        problem
-        | own
-        | {
-            "id": name,
-            "contamination": bound,
-            "tolerance": f"{100 * tolerance['amount']:.15g}%" if tolerance["relative"] else tolerance["amount"],
-            "goal": problem["goal"] if {problem["at_least"], problem["at_most"]} == {None} else None,
-            "policy": policy,
-            "max_pulls": study.max_pulls,
-            "seed": study.seed,
-        }
-    )
+    sent = {
+        **problem,
+        **own,
+        "id": name,
+        "contamination": bound,
+        "tolerance": f"{100 * tolerance['amount']:.15g}%" if tolerance["relative"] else tolerance["amount"],
+        "goal": problem["goal"] if {problem["at_least"], problem["at_most"]} == {None} else None,
+        "policy": policy,
+        "max_pulls": study.max_pulls,
+        "seed": study.seed,
+    }
     fields = {key: value for key, value in sent.items() if key in known}
     try:
         return msgspec.convert(fields, models.NewStudy)
