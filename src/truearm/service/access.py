@@ -159,6 +159,7 @@ class Tokens:
         digest, grant = self._known.get(name, (b"\0" * 32, None))
         if hmac.compare_digest(digest, _digest(secret)) and grant is not None and scheme.lower() == "bearer":
             return grant
-        detail = "this server needs a token, and this one is missing, unknown or removed"
-        remedy = "send another one as `Authorization: Bearer TOKEN`"
-        raise Refused(401, "No token", f"{detail}; {remedy}", headers={"WWW-Authenticate": "Bearer"})
+        detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
+        if token:
+            detail = "this token is unknown or was removed; use another one"
+        raise Refused(401, "No token", detail, headers={"WWW-Authenticate": "Bearer"})
