@@ -742,7 +742,7 @@ def _dependence(one: Alarm, problem: Problem) -> str:
         remedy = "Keep"
     return (
         f"{whose} on when they were taken: conditions drift, come and go, readings repeat, or the bad readings "
-        f"changed over time. {remedy} conditions the same, or pass one reading per independent unit."
+        f"changed over time. {remedy} conditions the same, or take one reading per independent unit."
     )
 
 
