@@ -292,7 +292,7 @@ class _Model(NamedTuple):
         if self.laws:
             found, nats = characteristic_time(*self._observe(case, eps), tolerance=tolerance), NATS
         else:
-            (shares, allowed), power = self._observed_shares(case, eps), asked.declared.adversary
+            (shares, allowed), power = self._shares_at(case, eps), asked.declared.adversary
             found, nats = share_limit(shares, allowed, power, tolerance=tolerance, answer=0), SHARE_NATS
         bound = 0.0 if asked.tolerance else found.pulls(asked.delta)
         return bound if math.isfinite(found.time) else math.inf, toptwo_pulls(found, asked.delta, nats)
@@ -306,7 +306,7 @@ class _Model(NamedTuple):
         if self.laws:
             is_apart = tolerance > 0 or min(self.gaps) > 0
             return is_apart and is_decidable(*self._observe(case, eps), tolerance=tolerance)
-        (best, *rivals), allowed = self._observed_shares(case, eps)
+        (best, *rivals), allowed = self._shares_at(case, eps)
         if self._is_malicious:
             return best - max(rivals) + tolerance > 2 * allowed
         return 1 - best + max(rivals) < (1 + tolerance) * (1 - allowed)  # extensions 1.2
@@ -327,7 +327,7 @@ class _Model(NamedTuple):
         seen = [Observed(law, bad, math.inf, "bottom" if malicious else "any") for law in rivals]
         return [Observed(best, bad, -math.inf, "top" if malicious else "any"), *seen], levels
 
-    def _observed_shares(self, case: _Case, eps: float) -> tuple[tuple[float, ...], float]:
+    def _shares_at(self, case: _Case, eps: float) -> tuple[tuple[float, ...], float]:
         """Return the shares as observed, and the contamination that decisions allow for (extensions 1.2)."""
         bad, allowed, (best, *rivals) = eps if case.attacked else 0.0, 0.0 if case.separated else eps, self.values
         if self._is_malicious:

@@ -196,7 +196,10 @@ NONSENSE = [
     (("--proxy", "127.0.0.1,*"), "proxy must be an address or a network"),
     (("--proxy", "10.0.0.1/8"), "10.0.0.1/8 has host bits set"),
     (("--rate", "nan"), "must be a number of at least 1, but got 'nan'"),
-    (("--patience", "inf"), "must be a number above 0, but got 'inf'"),
+    (
+        ("--patience", "inf"),
+        "a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got 'inf'",
+    ),
     (("--host", ""), "host '' can be reached from other machines"),
     (("--database", ""), "cannot be a file"),
 ]

@@ -23,9 +23,7 @@ _OPTIONS = f"""
 + between
 --dependent-arms  Readings of different arms move together.
 --pairs  Compare every arm with every other.
-+ control
---fdr  With --control: bound the mean share of false ones among the arms named, not the chance of any.
-+ tiers
++ control fdr tiers
 --query SQL  The rows to analyze, in SQL: of a database, or of FILE, called data in it.
 + json export-html verbose
 """

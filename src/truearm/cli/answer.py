@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from textwrap import fill
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import click
@@ -66,6 +67,11 @@ class Screen(NamedTuple):
             return "\n\n".join([*parts, first])
         return "\n\n".join([first, *parts])
 
+    def lay_out(self, lines: Iterable[str], rows: tables.Rows, notes: Iterable[str] = ()) -> str:
+        """Return sentences, a table and notes."""
+        rest = [self.table(rows), *(self.wrap(note, dim=True) for note in notes)]
+        return self.arrange(map(self.wrap, lines), rest)
+
     def paint(self, text: str, **style: Any) -> str:  # noqa: ANN401 - of click
         """Return text in a style, if there are colors."""
         return click.style(text, **style) if self.colors and text and style else text
@@ -103,6 +109,13 @@ class Answer(NamedTuple):
     code: int
     forms: Mapping[str, Callable[[], str]]  # those of `FORMS` that the verb offers
     headline: str = ""
+
+
+def pages() -> ModuleType:
+    """Return the module that makes pages: a verb that makes none starts without it."""
+    from truearm.report import pages
+
+    return pages
 
 
 def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
@@ -170,16 +183,11 @@ def answer_with(
         rest += [screen.wrap(note, dim=True) for note in notes]
         return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
 
-    def html() -> str:
-        from truearm.report.pages import page  # a race that writes no page starts without it
-
-        return page(result, result.readings, voice=voice, gate=gate)
-
     forms = {
         "json": lambda: json_text((document or result.to_dict)()),
         "csv": lambda: csv_text(result, times),
         "markdown": lambda: tables.markdown(rows, said),
-        "html": html,
+        "html": lambda: pages().page(result, result.readings, voice=voice, gate=gate),
     }
     return Answer(text, exit_code(result, gate=gate), forms, said)
 

@@ -124,9 +124,8 @@ def _check_question(asked: RaceOptions) -> None:
     if limit is not None and asked.metric == "wall":
         # a run that is killed must be a failure (extensions 1.8)
         is_late = asked.at_least is not None or (most is not None and most > limit)
-        refuse(
-            is_late, f"--timeout {limit} would end runs that count as good; remove it, or use --at-most {limit}"
-        )
+        msg = f"--timeout {limit} would end runs that count as good; remove it, or use --at-most {limit}"
+        refuse(is_late, msg)
     if gate and asked.tolerance and not asked.metrics:
         given = {"--fail-unless-best": asked.fail_unless_best, "--control": asked.control, "shares": asked.share}
         other = " and ".join(option for option, value in given.items() if value)
@@ -155,7 +154,21 @@ def _check_files(asked: RaceOptions) -> None:
 def define(asked: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
     """Return what a race runs and what it decides."""
     gate, tolerance = None if asked.metrics else asked.fail_if_worse_than, asked.tolerance
-    setting = _make_setting(asked, revisions, gate)
+    commands, builds = tuple(_commands(asked, revisions)), None
+    if asked.build is not None:
+        by_folder = {revision.folder: revision for revision in revisions}
+        arms = {command.name: by_folder[command.parameters["dir"]] for command in commands}
+        runs = (asked.runs_per_build or DEFAULT_RUNS_PER_BUILD) if asked.builds else 1
+        builds = Builds(command=asked.build, revisions=arms, rounds=asked.builds, runs=runs)
+    setting = Setting(
+        commands=commands,
+        metric=asked.metrics or asked.metric,
+        conditions=Conditions(timeout=asked.timeout, ignore_failure=asked.ignore_failure, accepted=asked.accepted),
+        guard=gate,
+        builds=builds,
+        hooks={stage: _hooks(commands, stage, asked) for stage in HOOKS if getattr(asked, stage)},
+        **{name: getattr(asked, name) for name in ("warmup", "warmup_every_run", "best_of")},
+    )
     names = {
         "--control": asked.control,
         "--fail-unless-best": asked.fail_unless_best,
@@ -218,23 +231,6 @@ def check_name(name: str | None, setting: Setting) -> str | None:
     return name
 
 
-def _make_setting(asked: RaceOptions, revisions: Sequence[Revision], guard: str | None) -> Setting:
-    commands = tuple(_commands(asked, revisions))
-    builds = None
-    if asked.build is not None:
-        by_folder = {revision.folder: revision for revision in revisions}
-        arms = {command.name: by_folder[command.parameters["dir"]] for command in commands}
-        runs = (asked.runs_per_build or DEFAULT_RUNS_PER_BUILD) if asked.builds else 1
-        builds = Builds(command=asked.build, revisions=arms, rounds=asked.builds, runs=runs)
-    conditions = Conditions(timeout=asked.timeout, ignore_failure=asked.ignore_failure, accepted=asked.accepted)
-    same = {name: getattr(asked, name) for name in ("warmup", "warmup_every_run", "best_of")}
-    hooks = {stage: _hooks(commands, stage, asked) for stage in HOOKS if getattr(asked, stage)}
-    metric = asked.metrics or asked.metric
-    return Setting(
-        commands=commands, metric=metric, conditions=conditions, guard=guard, builds=builds, hooks=hooks, **same
-    )
-
-
 def _hooks(commands: Sequence[Command], stage: str, asked: RaceOptions) -> dict[str, Command]:
     """Return the hook of every arm: one line for all commands, or one for each."""
     lines = getattr(asked, stage)
@@ -291,8 +287,6 @@ def _place(command: Command, asked: RaceOptions) -> Command:
         name, equals, value = pair.partition("=")
         refuse(not equals or not name, f"--env takes NAME=VALUE, but got {pair!r}")
         env[name] = fill(value, values)
-        unknown = re.findall(r"(?<!\$)\{\w+\}", env[name]) if asked.rev else []
-        refuse(unknown, f"--env {pair} contains {', '.join(unknown)}, which has no value; use {{rev}} or {{dir}}")
     cwd, *streams = (fill(text, values) for text in (asked.cwd or "", asked.input, output))
     folder = str(Path(cwd).absolute()) if cwd else command.cwd
     missing = cwd and not (Path(cwd).is_dir() or asked.builds)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from truearm.cli.answer import answer_with, show
-from truearm.cli.options import declare
+from truearm.cli.options import declare, explicit_options
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
 from truearm.commands.terminal import interruptible
@@ -47,7 +47,7 @@ _OPTIONS = """
 @click.command("evaluate")
 @declare(_OPTIONS, items={"required": True}, arm={"required": True})
 @click.pass_context
-def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
+def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
     """Find the command with the highest mean score on a list of items, from a part of the items.
 
     \b
@@ -58,12 +58,10 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
     a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh
     {item}. Scores lie in --score-range, 0 to 1 by default. Ends with 0 if it is decided, with 3 if not.
     """  # noqa: D301 - click wants the control character
-    chosen = {name: x for name, x in chosen.items() if name not in ("quiet", "json", "export_html")}
-    chosen["score_range"] = chosen["score_range"] or (0.0, 1.0)
-    chosen["goal"] = chosen["goal"] or "max"
-    scorers = _scorers(arm, chosen.pop("timeout"))
+    chosen = explicit_options(ctx, besides=("items", "arm", "timeout", "quiet", "json", "export_html"))
     with interruptible():
-        result = evaluate(scorers, _read_items(items), progress=not ctx.params["quiet"], **chosen)
+        scorers = _scorers(arm, given["timeout"])
+        result = evaluate(scorers, _read_items(items), progress=not given["quiet"], **chosen)
     voice = words.default_voice(result)._replace(options=True)
     ctx.exit(show(ctx, answer_with(result, voice, document=partial(document, result, result.readings or {}))))
 

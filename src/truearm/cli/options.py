@@ -44,15 +44,14 @@ class _NewFile(click.Path):
         return path
 
 
-def _number(text: str, read: type, low: float, high: float = math.inf, *, above: bool = False) -> Any:  # noqa: ANN401
-    """Return a number between limits: at least `low`, or above it."""
+def _number(text: str, read: type, low: float, high: float = math.inf) -> Any:  # noqa: ANN401
     try:
         found = read(text)
     except ValueError:
         found = math.nan
-    if low <= found <= high and math.isfinite(found) and not (above and found == low):
+    if low <= found <= high and math.isfinite(found):
         return found
-    limits = f"above {low:g}" if above else f"of at least {low:g}" if math.isinf(high) else f"from {low} to {high}"
+    limits = f"of at least {low:g}" if math.isinf(high) else f"from {low} to {high}"
     raise InvalidArgument(f"must be a {'whole ' * (read is int)}number {limits}, but got {text!r:.60}")
 
 
@@ -129,7 +128,6 @@ _CHECKS: dict[str, Callable[[str], Any]] = {
     "PORT": partial(_number, read=int, low=0, high=65535),
     "ARMS": partial(_number, read=int, low=2, high=1000),  # a minute of work
     "RATE": partial(_number, read=float, low=1),
-    "PATIENCE": partial(_number, read=float, low=0, above=True),
     "DELTA": _delta,
     "QUANTILE": lambda text: check_quantile(_fraction(text)),
     "SHARE": _fraction,
@@ -161,7 +159,8 @@ _SHARED = f"""
     related to their true value; not for readings cut off at a limit.
 --score-range LOW HIGH  Compare the mean of scores in this range on the same items, which are the rounds; the
     scores are taken as given unless --contamination allows for wrong ones.
---control ARM  Say which of the other arms are better than this one.
+--control ARM  The one you have: which of the others are better than it?
+--fdr  With --control (or --metrics): bound the mean share of false ones among those named, not the chance of any.
 --tiers  Put all arms in order, as far as it is certain: groups and places.
 --arm COLUMN  The column that names the arm.
 --value COLUMN  The column that holds the reading.
@@ -181,8 +180,8 @@ _SHARED = f"""
 --timeout SECONDS  Kill a run after this many seconds; it counts at its worst.
 --seed COUNT  Fixes the order; random by default.
 --json  Print the result as JSON.
---export-html FILE  Write a self-contained page.
--q, --quiet  Show no progress.
+--export-html FILE|-  Write a self-contained page.
+-q, --quiet  No progress, and no text but the result.
 -v, --verbose  Also print what the answer assumes, and what else is known.
 """
 TIMES = """

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from truearm.claims import alarms
@@ -10,7 +11,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
 from truearm.claims.gates import LedgerGate, judge_gate
 from truearm.claims.suite import judge_suite
-from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, answer_with, exit_code
+from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, answer_with, exit_code, pages
 from truearm.cli.asked import DEFAULT_LIMIT_S, RaceOptions
 from truearm.cli.live import near_words
 from truearm.cli.saved import Race
@@ -160,22 +161,15 @@ def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
         notes = _notes(race, asked, end, undecided=undecided, interrupted=stopped)
     verdict = {"verdict": words.suite_verdict(result)} if race.suite.gate else {}
 
-    def text(screen: Screen) -> str:
-        rest = [screen.table(rows) if result.compared else "", *(screen.wrap(note, dim=True) for note in notes)]
-        return screen.arrange(map(screen.wrap, lines.split("\n")), rest)
-
-    def page() -> str:
-        from truearm.report.pages import suite_page  # a race that writes no page starts without it
-
-        return suite_page(result)
-
     forms = {
         "json": lambda: json_text({**suite_document(result), **_describe(race), "machine": machine(), **verdict}),
         "csv": lambda: suite_csv(result),
         "markdown": lambda: tables.markdown(rows, lines),
-        "html": page,
+        "html": lambda: pages().suite_page(result),
     }
     code = FAILED if result.failed else GOOD if result.status == "decided" else UNDECIDED
     if result.status == "doubtful" or (asked.strict and result.is_incomplete):
         code = DOUBTFUL
+    shown = rows if result.compared else []
+    text = partial(Screen.lay_out, lines=lines.split("\n"), rows=shown, notes=notes)
     return Answer(text, code, forms, words.suite_headline(result))

@@ -43,8 +43,7 @@ _OPTIONS = f"""
 -m, --min-runs N  Runs of each command before the first decision; 1 by default, {START} for quantiles and shares.
 -M, --max-runs N  Stop when a command has had this many runs.
 --max-time SECONDS  Stop after this many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.
---control NAME  The one you have: which others are better than it? Ratios are relative to it.
---fdr  With --control or --metrics: bound the mean share of false ones among what is named, not the chance of any.
++ control fdr
 -s, --setup CMD...  Run once before the race.
 -p, --prepare CMD...  Run before every run, not measured.
 -C, --conclude CMD...  Run after every run, not measured.
@@ -64,21 +63,19 @@ _OPTIONS = f"""
 -i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that
     these exit codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop unless
     named.
---seed COUNT  Seed of the order of runs inside a batch; recorded in any case.
++ seed
 --ledger FILE  Decide whether a command is better than --base, as one of many gates with one error rate.
 --base NAME  With --ledger: the command in use now; the other is the candidate.
 --expected N  Gates expected in a new ledger; 100 by default.
 --save FILE  Log every reading in FILE.
 --resume PATH  Continue the race in this file.
 -y, --yes  Run the commands of the file even if you did not start it.
-+ json
--q, --quiet  No live table, and no text but the result.
--v, --verbose  Also mean, deviation and range, and what the answer rests on.
++ json quiet verbose
 -u, --time-unit microsecond|millisecond|second  Unit of times shown.
 --export-json FILE|-  Everything, with hyperfine's `results` in it; - is standard output.
 --export-csv FILE|-  One row per command, hyperfine's columns first.
 --export-markdown FILE|-  The table in Markdown.
---export-html FILE|-  A self-contained page.
++ export-html
 --github-summary  In a GitHub job: append the table to its summary, and annotate it with what failed.
 --fail-unless-best NAME  Exit with 1 if NAME is not the best.
 --fail-if-worse-than NAME  Exit with 1 if a command (with --metrics: one of its metrics) is worse than NAME by

@@ -4,13 +4,14 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from truearm.claims.gates import Account, LedgerGate
-from truearm.cli.answer import FORMS, GOOD, Answer, Screen, show
+from truearm.cli.answer import FORMS, GOOD, Answer, Screen, pages, show
 from truearm.cli.asked import RaceOptions
 from truearm.cli.edge import ERROR
 from truearm.cli.options import declare
@@ -69,17 +70,12 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
     The file is recomputed while it is read; one that was changed is refused.
     """  # noqa: D301 - click wants the control character
     found = read_ledger(file)
-
-    def text(screen: Screen) -> str:
-        table = screen.table(tables.ledger_rows(found)) if found.gates else ""
-        return screen.arrange(map(screen.wrap, words.ledger(found)), [table])
-
-    def page() -> str:
-        from truearm.report.pages import ledger_page  # the terminal needs no templates
-
-        return ledger_page(found, Path(file).name)
-
-    forms = {"json": lambda: json_text({**ledger_document(found), "head": found.head}), "html": page}
+    rows = tables.ledger_rows(found) if found.gates else []
+    text = partial(Screen.lay_out, lines=words.ledger(found), rows=rows)
+    forms = {
+        "json": lambda: json_text({**ledger_document(found), "head": found.head}),
+        "html": lambda: pages().ledger_page(found, Path(file).name),
+    }
     ctx.exit(show(ctx, Answer(text, GOOD, forms), silent=export_html is not None and not json))
 
 

@@ -136,7 +136,7 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
 def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> Iterator[Race]:
     """Open a log and replay its study, which goes on logging there.
 
-    With `resume`, a user who did not start it is asked first, unless `yes`, and pulls without a reading count as
+    With `resume`, the user is asked first unless they started it, or `yes`, and pulls without a reading count as
     missing, at their worst: their runs are over.
     """
     maker = f"`truearm race --save {path}`"

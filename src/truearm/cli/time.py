@@ -33,8 +33,7 @@ _OPTIONS = f"""
 {TIMES.strip()}
 -r, --runs N  Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.
 --max-time SECONDS  Stop after this many seconds (or 5m, 1h). [default: 180]
-+ seed json export-html quiet
--v, --verbose  Also print how it was measured.
++ seed json export-html quiet verbose
 """
 
 
