@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import truearm as ta
-from entry import received, truearm
+from entry import TRUEARM, is_running, received, truearm, wait_for
 from truearm.report.pages import page
 
 
@@ -300,6 +300,19 @@ def test_commands_that_do_not(tmp_path, words, code, said):
     ended = truearm("evaluate", "--items", str(items), *words)
     output = " ".join((ended.stdout + ended.stderr).split())
     assert (ended.returncode, said in output) == (code, True), output
+
+
+def test_an_interrupt_ends_the_commands_that_run(tmp_path):
+    (tmp_path / "items.txt").write_text("a\nb\n")
+    arms = [f"--arm={arm}=sh -c 'echo $$ > {arm}; exec sleep 600'" for arm in "xy"]
+    process = subprocess.Popen(
+        [TRUEARM, "evaluate", "--items", "items.txt", *arms], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    files = [tmp_path / arm for arm in "xy"]
+    assert wait_for(lambda: all(file.exists() and file.read_text().strip() for file in files))
+    process.send_signal(signal.SIGINT)
+    assert "of 2 items scored" in process.communicate(timeout=30)[0]
+    assert (process.returncode, *(is_running(int(file.read_text())) for file in files)) == (3, False, False)
 
 
 def test_a_terminal_shows_the_leader_and_the_items_left():

@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -38,6 +38,7 @@ from truearm.study import Study as PureStudy
 
 _FAILURE = "failure"  # the note of a score that is missing because the arm raised
 _LOST = "no score, or lost when the evaluation was killed"
+_WAIT_S = 0.2  # a signal that arrives right before a wait does not end it
 _MAX_MESSAGE = 200  # characters of an exception
 
 
@@ -186,6 +187,8 @@ def _score_batch(
 
 def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
     """Return a score, or NaN with a note if the arm raised and `on_error` is "missing"."""
+    while not job.done():
+        wait([job], _WAIT_S)
     try:
         score = job.result()
     except InvalidArgument:

@@ -5,6 +5,7 @@ import json as json_format
 import shlex
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from truearm.cli.answer import answer_with, show
 from truearm.cli.options import declare, explicit_options
 from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
+from truearm.commands.process import end_runs
 from truearm.commands.terminal import interruptible
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.evaluation import evaluate
@@ -58,10 +60,14 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
     a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh
     {item}. Scores lie in --score-range, 0 to 1 by default. Ends with 0 if it is decided, with 3 if not.
     """  # noqa: D301 - click wants the control character
-    chosen = explicit_options(ctx, besides=("items", "arm", "timeout", "quiet", "json", "export_html"))
+    chosen = explicit_options(ctx, besides=("items", "arm", "timeout", "workers", "quiet", "json", "export_html"))
+    scorers, known = _scorers(arm, given["timeout"]), _read_items(items)
+    pool = ThreadPoolExecutor(given["workers"] or len(scorers))
     with interruptible():
-        scorers = _scorers(arm, given["timeout"])
-        result = evaluate(scorers, _read_items(items), progress=not given["quiet"], **chosen)
+        try:
+            result = evaluate(scorers, known, workers=pool, progress=not given["quiet"], **chosen)
+        finally:
+            end_runs(pool)
     voice = words.default_voice(result)._replace(options=True)
     ctx.exit(show(ctx, answer_with(result, voice, document=partial(document, result, result.readings or {}))))
 

@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,8 @@ TAIL_BYTES = 8192  # kept of an output stream: a screenful for a person, a last 
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _MARK = "TRUEARM_RUN"  # the variable whose value no other run has
 _MAX_POLL_S = 86_400.0  # a poll counts milliseconds in 32 bits
+_running: dict[int, str] = {}  # the mark of every process that is waited for
+_ends = threading.Event()  # set while all runs are being killed, also one that was just started
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 # A child of this interpreter never shows less peak memory than the interpreter, because Linux counts what it held
@@ -186,10 +189,11 @@ def _run_to_end(
         with hold_signals():  # an interrupt inside Popen would lose a child that has started
             started = time.perf_counter()
             process = subprocess.Popen(**options)
+            _running[process.pid] = mark
             ended, reap = _watch_end(process.pid)
         streams = (process.stdout, process.stderr)
         pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
-        is_over = _watch(ended, pipes, math.inf if timeout is None else started + timeout)
+        is_over = not _ends.is_set() and _watch(ended, pipes, math.inf if timeout is None else started + timeout)
         wall = time.perf_counter() - started
     finally:
         if reap is not None:
@@ -199,6 +203,7 @@ def _run_to_end(
                         _kill(process.pid, mark)
             finally:
                 _, status, usage = reap()
+                del _running[process.pid]
                 os.close(ended)
                 process.returncode = os.waitstatus_to_exitcode(status)
                 for stream in filter(None, (process.stdout, process.stderr)):
@@ -253,6 +258,15 @@ def _has_group(pid: int) -> bool:
         except ProcessLookupError:
             return False
     return True
+
+
+def end_runs(pool: ThreadPoolExecutor) -> None:
+    """Kill what the threads of a pool run or are about to, and end the pool: no interrupt arrives in a thread."""
+    _ends.set()
+    for pid, mark in list(_running.items()):
+        _kill(pid, mark)
+    pool.shutdown(cancel_futures=True)
+    _ends.clear()
 
 
 def _kill(pid: int, mark: str) -> None:
