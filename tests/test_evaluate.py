@@ -114,14 +114,14 @@ def test_failures_count_at_their_worst_and_are_shown():
 
 
 def test_a_score_outside_of_the_range_names_item_and_arm():
-    with pytest.raises(ta.InvalidArgument, match=r"score 3 of 'A' on item \d+ is outside of score_range \(0, 1\)"):
+    with pytest.raises(ta.InvalidArgument, match=r"score 3 of 'A' on item \d+ is outside of score_range=\(0, 1\)"):
         ta.evaluate({"A": lambda _: 3, "B": lambda _: 1}, range(10), progress=False)
 
 
 def test_a_study_of_scores_checks_them_too():
     study = ta.Study(["A", "B"], rounds=True, score_range=(0, 1), items=20)
     pull, other = study.ask()
-    with pytest.raises(ta.InvalidArgument, match=r"the score 7 of .* is outside of score_range \(0, 1\)"):
+    with pytest.raises(ta.InvalidArgument, match=r"the score 7 of .* is outside of score_range=\(0, 1\)"):
         study.tell(pull, 7)
     with pytest.raises(ta.InvalidArgument, match="outside of score_range"):
         study.tell_arrays({other.arm: [-1]})
@@ -283,7 +283,7 @@ def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
     ("words", "code", "said"),
     [
         (("--arm", "a=echo 1 {item}", "--arm", "b=echo"), 3, "it printed no number"),
-        (("--arm", "a=echo 1", "--arm", "b=echo 2"), 2, "outside of score_range (0, 1)"),
+        (("--arm", "a=echo 1", "--arm", "b=echo 2"), 2, "outside of --score-range 0 1"),
         (("--arm", "a=echo 1", "--arm", "b=echo 1"), 3, "a and b tie for the highest mean score on the 2 items"),
         (("--arm", "a=echo 1", "--arm", "b=false", "--on-error", "stop"), 2, "arm 'b' failed on item"),
         (("--arm", "a=echo 1", "--arm", "b=sleep 9", "--timeout", "50ms"), 3, "TimeoutError: killed after 0.05"),
