@@ -50,7 +50,7 @@ def test_a_race_in_words_and_in_every_file(tmp_path):
     assert "| `high` |" in text
     assert text.strip() == (tmp_path / "summary.md").read_text().strip()
     assert "--delta" in race("--resume", "r.db", "--delta", "0.1", cwd=tmp_path).stderr
-    assert "remove them" in race("--resume", "r.db", "true", cwd=tmp_path).stderr
+    assert "remove commands" in race("--resume", "r.db", "true", cwd=tmp_path).stderr
     assert "--resume" in race(*NUMBERS, "--save", "r.db", cwd=tmp_path).stderr
 
 
