@@ -96,12 +96,16 @@ def test_what_goes_wrong_with_an_engine_is_said(tmp_path):
     frame = rows()
     late = frame.with_columns(at=pl.int_range(frame.height), word=pl.lit("x"))
     for source in sources(late, tmp_path / "logs").values():
-        with pytest.raises(InvalidArgument, match="order='at' needs rows one by one"):
-            ta.analyze(source, arm="site", value="ms", order="at")
+        for order, unit in (("at", None), ("at", "user"), ("rows", "user")):
+            with pytest.raises(InvalidArgument, match=f"order='{order}' needs rows one by one"):
+                ta.analyze(source, arm="site", value="ms", order=order, unit=unit)
         with pytest.raises(InvalidArgument, match="value='msec' is not a column; did you mean 'ms'"):
             ta.analyze(source, arm="site", value="msec")
     with pytest.raises(InvalidArgument, match="column 'word' must hold numbers, but its type is String"):
         ta.analyze(late.lazy(), arm="site", value="word")
+    for n in (10, frame.height):
+        with pytest.raises(InvalidArgument, match="polars does not answer: InvalidOperationError"):
+            ta.analyze(late.head(n).lazy().with_columns(pl.col("word").cast(pl.Int64)), arm="site", value="word")
     holed = frame.with_columns(site=pl.when(pl.int_range(frame.height) == 7).then(None).otherwise("site"))
     for source in sources(holed, tmp_path / "holed").values():
         with pytest.raises(InvalidArgument, match=r"names no arm|1 rows of column 'site' are empty"):
@@ -111,6 +115,18 @@ def test_what_goes_wrong_with_an_engine_is_said(tmp_path):
         ta.analyze(tmp_path / "bad.csv", arm="site", value="ms")
     found = ta.analyze(tmp_path / "bad.csv", arm="site", value="ms", unreadable="missing")
     assert found.missing == {"A": 1, "B": 0}
+
+
+@pytest.mark.parametrize("order", ["rows", "at"])
+def test_units_in_order_are_not_sorted_by_value(tmp_path, monkeypatch, order):
+    """Units that DuckDB reduced came sorted, which was taken for their order: every such analysis was doubtful."""
+    monkeypatch.setattr(engines, "MAX_ROWS", 1 << 24)
+    frame = rows(ms=np.random.default_rng(5).normal(size=4000)).with_columns(at=pl.int_range(4000))
+    frame.write_parquet(tmp_path / "a.parquet")
+    asked = {"arm": "site", "value": "ms", "unit": "user", "order": order}
+    found, exact = ta.analyze(tmp_path / "a.parquet", **asked), ta.analyze(frame.to_dict(as_series=False), **asked)
+    assert found.status.value != "doubtful"
+    np.testing.assert_array_equal(found.readings["old"], exact.readings["old"])
 
 
 def test_an_undeclared_unit_is_suspected_where_rows_are_counted(tmp_path):

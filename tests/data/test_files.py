@@ -260,7 +260,7 @@ def test_folders_patterns_and_several_files_are_one_table(tmp_path):
     (tmp_path / "logs" / "day=mo" / "x.csv").write_text("who,ms\nann,3\n")
     with pytest.raises(InvalidArgument, match=r"'x.csv' has no column 'site', which other files have"):
         tapes(tmp_path / "logs", "site", "ms")
-    with pytest.raises(InvalidArgument, match="no file fits"):
+    with pytest.raises(InvalidArgument, match="there is no file"):
         tapes(str(tmp_path / "*.parquet"), "site", "ms")
 
 

@@ -27,11 +27,7 @@ _ENDINGS = {
 }
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 _ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
-_BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide blanks
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))  # `trim` of DuckDB leaves tabs and wide blanks
 _NARROW = "\u00a0\u202f\u2009"  # blanks that stand between thousands, too
 _NUMERIC = re.compile(r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(.*\)")
 _DATES = (datetime.date, datetime.time, np.datetime64)
@@ -58,9 +54,8 @@ class Form(NamedTuple):
             require(is_one, name, mark, "be one character, such as ','")
         require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
         taken = f"{form.decimal}0123456789+-eE"
-        differs = form.thousands is None or form.thousands not in taken
-        must = f"be none of {taken}, which numbers have"
-        require(differs, "thousands", form.thousands, must, "name another mark")
+        is_free = form.thousands is None or form.thousands not in taken
+        require(is_free, "thousands", form.thousands, f"be none of {taken}, which numbers have")
         require(form.unreadable in ("error", "missing"), "unreadable", form.unreadable, "be 'error' or 'missing'")
         try:
             "".encode(form.encoding or "utf-8")

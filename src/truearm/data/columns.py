@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.data.cells import show
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction, Suspect, Units, by_unit, looks_like_unit
 from truearm.problem import refuse
@@ -58,9 +57,6 @@ class Columns(NamedTuple):
 
     def check_in(self, columns: Sequence[str]) -> None:
         """Raise if columns do not go together or do not exist, and suggest the one that was meant."""
-        for name, column in self._asdict().items():
-            msg = f"{name} must be the name of a column, a string, but got {show(column)}"
-            refuse(column is not None and not isinstance(column, str), msg, name, column)
         name, other = ("arm", "value") if self.value is None else ("value", "arm")
         msg = f"{name}={getattr(self, name)!r} needs {other}='...' too; name both columns of a long table, or none"
         refuse((self.arm is None) != (self.value is None), f"{msg} of a wide one", name)

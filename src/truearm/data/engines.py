@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,21 +42,21 @@ _MISSING, _LOWEST, _HIGHEST = -1.0, -2.0, -3.0  # numbers of buckets that no rul
 def fetch(lazy: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401 - a lazy narwhals frame
     """Return the columns that a query gives."""
     if lazy.implementation.is_duckdb():
-        found = lazy.to_native().fetchnumpy()
-        return {name: unmask(column) for name, column in found.items()}
+        return {name: unmask(column) for name, column in lazy.to_native().fetchnumpy().items()}
+    found = collect(lazy, **({"engine": "streaming"} if lazy.implementation.is_polars() else {}))
+    cells = {name: one.to_numpy() if one.dtype.is_numeric() else one.to_list() for name, one in found.items()}
+    return {name: np.array(one, dtype=object if isinstance(one, list) else None) for name, one in cells.items()}
+
+
+def collect(lazy: Any, **options: str) -> dict[str, Any]:  # noqa: ANN401 - a lazy narwhals frame
+    """Return the columns that a query gives, as series of narwhals."""
+    backend = None if lazy.implementation.is_polars() else "pyarrow"
     try:
-        frame = lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect("pyarrow")
+        return dict(lazy.collect(backend, **options).to_dict())
     except Exception as error:  # each engine has its own errors
         what = " ".join(f"{type(error).__name__}: {error}".split())
         msg = f"{lazy.implementation.value} does not answer: {what:.200}; analyze a copy of the rows, as Parquet"
         raise InvalidArgument(msg) from None
-    columns = frame.to_dict().items()
-    return {
-        name: np.asarray(
-            series.to_numpy() if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
-        )
-        for name, series in columns
-    }
 
 
 def unmask(column: NDArray[Any]) -> NDArray[Any]:
@@ -67,8 +68,6 @@ def unmask(column: NDArray[Any]) -> NDArray[Any]:
 
 def prepare(table: Any, columns: Columns) -> Any:  # noqa: ANN401 - lazy narwhals frames
     """Return arms and groups as text and readings as floats, null where one is missing."""
-    import narwhals as nw
-
     schema = table.collect_schema()
     for name in (columns.arm, columns.group):
         if name is not None and schema[name].is_nested():
@@ -91,8 +90,6 @@ def prepare(table: Any, columns: Columns) -> Any:  # noqa: ANN401 - lazy narwhal
         chosen["value"] = nw.when(~number.is_nan()).then(number)
     if columns.group is not None:
         chosen["grp"] = text(columns.group)
-    if columns.order not in (None, "rows"):
-        chosen["ord"] = nw.col(str(columns.order))
     return table.select(**chosen)
 
 
@@ -109,12 +106,9 @@ def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence
 
     Parts are the same rows, and share no group: medians of all groups at once take much memory.
     """
-    import narwhals as nw
-
     msg = f"order={columns.order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
-    refuse(columns.order is not None and columns.group is None, msg, "order", columns.order)
-    named = {"arm": columns.arm, "grp": columns.group, "ord": columns.order}
-    named = {name: column for name, column in named.items() if name in rows.collect_schema().names()}
+    refuse(columns.order is not None, msg, "order", columns.order)
+    named = {"arm": columns.arm, **({} if columns.group is None else {"grp": columns.group})}
     holes = {f"no_{name}": nw.when(nw.col(name).is_null()).then(1).otherwise(0) for name in named}
     arms = rows.with_columns(**holes).group_by("arm").agg(*(nw.col(name).sum() for name in holes))
     found = fetch(arms.head(MAX_ARMS + 1))
@@ -129,37 +123,28 @@ def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence
 
 def _reduce_groups(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence[Any]) -> Dataset:  # noqa: ANN401
     """Return one reading per arm and unit or round, made by the engine."""
-    import narwhals as nw
-
     kind, name = columns.group_kind, str(columns.group)
     pairs = rows.group_by("arm", "grp").agg(rows=nw.len())
     counts = fetch(pairs.group_by("arm").agg(n=nw.col("rows").sum(), units=nw.len()))
     arms, by_arm = counts["arm"].tolist(), np.argsort(counts["arm"])
     total = int(counts["units"].sum())
     shared = pairs.group_by("grp").agg(arms=nw.len()).filter(nw.col("arms") > 1).select(n=nw.len())
-    known = Units(
-        name,
-        {arms[i]: int(counts["n"][i]) for i in by_arm},
-        {arms[i]: int(counts["units"][i]) for i in by_arm},
-        int(fetch(shared)["n"][0]),
-    )
+    n, units = ({arms[i]: int(counts[key][i]) for i in by_arm} for key in ("n", "units"))
+    known = Units(name, n, units, int(fetch(shared)["n"][0]))
     check_several(known, kind)
-    ordered = "ord" in rows.collect_schema().names()
     if total > MAX_GROUPS:
         msg = f"{kind}={name!r} has {total:,} {kind}s, and {MAX_GROUPS:,} can be compared one by one"
-        refuse(columns.round is not None or ordered, msg, kind, name)
-        units = _one_per_group(rows, reduction).select("arm", "value")
-        return Dataset({}, units=known, notes=similar_names(arms), counter=Counter(units))
-    wanted = ["arm", "value", *(["grp"] if columns.round is not None else []), *(["ord"] if ordered else [])]
+        refuse(columns.round is not None, msg, kind, name)
+        counter = Counter(_one_per_group(rows, reduction).select("arm", "value"))
+        return Dataset({}, units=known, notes=similar_names(arms), counter=counter)
+    wanted = ["arm", "value", *(["grp"] if columns.round is not None else [])]
     fetched = [fetch(_one_per_group(part, reduction).select(*wanted)) for part in parts]
     found = {name: np.concatenate([part[name] for part in fetched]) for name in wanted}
     values = found["value"].astype(np.float64)
     places = {arm: place for place, arm in enumerate(known.rows)}
     codes = np.fromiter(map(places.__getitem__, found["arm"]), dtype=np.intp, count=values.size)
     groups = np.unique(found["grp"], return_inverse=True)[1] if columns.round is not None else None
-    # an engine returns groups in any order
-    keys = (values, found["ord"]) if ordered else (values if groups is None else groups,)
-    along = np.lexsort((*keys, codes))
+    along = np.lexsort((values if groups is None else groups, codes))  # an engine returns groups in any order
     groups = None if groups is None else groups[along]
     data = assemble((list(places), codes[along]), values[along], columns, Reduction(), groups=groups)
     return data._replace(units=known)
@@ -171,20 +156,17 @@ def _one_per_group(rows: Any, reduction: Reduction) -> Any:  # noqa: ANN401 - la
     For a share, a group succeeds if at least half of its readings do, and its reading is then the limit itself
     (extensions 1.8, 2).
     """
-    import narwhals as nw
-
     value, known = nw.col("value"), nw.col("known")
     parts = {"low": value.median(), "high": value.median()}
     if rows.implementation.is_polars():  # its median of two may be rounded twice
         parts = {"low": value.quantile(0.5, "lower"), "high": value.quantile(0.5, "higher")}
     limit, upper = reduction.limit or 0.0, reduction.middle == "upper"
-    order = [nw.col("ord").min().alias("ord")] if "ord" in rows.collect_schema().names() else []
     flags = {"won": value >= limit if upper else value <= limit, "over": value == math.inf}
     flags["under"] = value == -math.inf
     groups = (
         rows.with_columns(**{name: nw.when(flag).then(1).otherwise(0) for name, flag in flags.items()})
         .group_by("arm", "grp")
-        .agg(*order, rows=nw.len(), known=value.count(), **parts, **{name: nw.col(name).sum() for name in flags})
+        .agg(rows=nw.len(), known=value.count(), **parts, **{name: nw.col(name).sum() for name in flags})
     )
     if reduction.limit is not None:
         won, total = nw.col("won"), nw.col("rows")
@@ -204,8 +186,6 @@ class Counter:
     """Readings that an engine counts: a table of counts, and a way to count some of its buckets again."""
 
     def __init__(self, rows: Any) -> None:  # noqa: ANN401 - a lazy narwhals frame with the columns arm and value
-        import narwhals as nw
-
         self._rows, self._passes = rows, 0
         head = fetch(rows.head(_HEAD_ROWS))
         values = head["value"].astype(np.float64) + 0.0
@@ -227,8 +207,6 @@ class Counter:
 
         Another pass is made for the buckets needed; those wanted come along in the first passes.
         """
-        import narwhals as nw
-
         lows, highs = self.counts.hull()
         held = np.sum([column.counts for column in self.counts.columns.values()], axis=0)
         chosen = needed | wanted if self._passes < _MAX_PASSES else needed
@@ -250,8 +228,6 @@ class Counter:
 
     def _count(self, rows: Any) -> Counts:  # noqa: ANN401 - a lazy narwhals frame
         """Return the count, the lowest and the highest reading of each arm in each numbered bucket."""
-        import narwhals as nw
-
         self._passes += 1
         value = nw.col("value")
         found = fetch(rows.group_by("arm", "bucket").agg(n=nw.len(), low=value.min(), high=value.max()))
@@ -269,8 +245,6 @@ class Counter:
 
 def _number(ruler: Ruler, otherwise: Any) -> Any:  # noqa: ANN401 - narwhals expressions
     """Return the number of the bucket of a reading; its zone is found by bisection."""
-    import narwhals as nw
-
     x, zones, bases = nw.col("value"), ruler.zones, ruler.bases
 
     def number(first: int, end: int) -> Any:  # noqa: ANN401 - a narwhals expression

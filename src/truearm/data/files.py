@@ -23,10 +23,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import narwhals as nw
+
 from truearm.data import importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
 from truearm.data.columns import Columns, Dataset, check_case, check_distinct
-from truearm.data.tables import NO_ROWS, Relation, explain_errors, load_frame
+from truearm.data.tables import NO_ROWS, Relation, Table, explain_errors, load_frame
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 from truearm.problem import refuse, require
@@ -44,9 +47,7 @@ _DECIMALS = "column {!r} holds numbers with decimals, whose digits are not kept;
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})([0-9]+)"|<(?:\w+:)?row\b[^>]*?\br="([0-9]+)"')
 
 
-def load_files(
-    paths: Sequence[str], columns: Columns, reduction: Reduction, form: Form, query: str | None = None
-) -> Dataset:
+def load_files(paths: list[str], columns: Columns, reduction: Reduction, form: Form, query: str | None) -> Dataset:
     """Return the readings in files; several are one table, or exports of a benchmark to be compared."""
     address = paths[0] if len(paths) == 1 else ""
     if Path(address).suffix.lower() in _DATABASES and Path(address).is_file():
@@ -60,13 +61,7 @@ def load_files(
         if kind in ("csv", "json", "jsonl", "folder"):
             data = importers.read(files, columns, reduction)
         if data is None:
-            opened = _open(files, kind, columns, form, Path(folder.name))
-            if isinstance(opened, _Reader):
-                data = opened.relation(query).load(columns, reduction)
-            else:
-                msg = "query reads databases, CSV, Parquet and JSON records; convert the file"
-                refuse(query is not None, msg, "query")
-                data = load_frame(opened, columns, reduction, form)
+            data = _open(files, kind, columns, form, Path(folder.name), query=query).load(columns, reduction)
         return data
     finally:
         if data is None or data.counter is None:
@@ -98,13 +93,11 @@ def _find_files(path: str) -> list[Path]:
         found = sorted(one for one in file.rglob("*") if one.is_file() and _plain_kind(one) in _TABLES)
         samples = next(file.rglob("new/sample.json"), None)  # of criterion
         return found if found and samples is None else [file]
-    if not file.exists() and any(sign in path for sign in "*?["):
-        found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207
-        refuse(not found, f"no file fits {path!r}; give a folder, or a pattern of files that exist", "file", path)
-        return found
-    msg = f"there is no file {path!r}; give a path, or - for standard input"
-    refuse(not file.is_file(), msg, "file", path)
-    return [file]
+    named = [file] if file.exists() else sorted(map(Path, glob(path, recursive=True)))  # noqa: PTH207
+    found = [one for one in named if one.is_file()]
+    msg = f"there is no file {path!r}; give a path, a folder, a pattern of files, or - for standard input"
+    refuse(not found, msg, "file", path)
+    return found
 
 
 def _plain_kind(file: Path) -> str | None:
@@ -145,7 +138,7 @@ def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path
     if kind not in _TEXTS or file.suffix.lower() == ".zst" or file.is_dir():
         return file
     try:
-        with _raw(file) as opened:
+        with importers.unpack(file) as opened:
             start = opened.read(4)
         encoding = form.encoding or next((name for name, marks in _MARKS.items() if start.startswith(marks)), None)
         if encoding is None and start[1:2] == b"\0" == start[3:4]:
@@ -154,7 +147,8 @@ def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path
             return file
         copy = folder / str(place) / file.name.removesuffix(".gz")
         copy.parent.mkdir()
-        with io.TextIOWrapper(_raw(file), encoding, newline="") as text, copy.open("w", encoding="utf-8") as out:
+        text = io.TextIOWrapper(importers.unpack(file), encoding, newline="")
+        with text, copy.open("w", encoding="utf-8") as out:
             shutil.copyfileobj(text, out, 1 << 20)
     except (UnicodeError, OSError, EOFError, zlib.error) as error:
         reason = f"is not {encoding}" if isinstance(error, UnicodeError) else "cannot be read"
@@ -162,22 +156,21 @@ def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path
     return copy
 
 
-def _raw(file: Path) -> Any:  # noqa: ANN401 - a binary file
-    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
-
-
-def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, folder: Path) -> Any:  # noqa: ANN401
-    """Return the reader of files of one kind, or a frame; sheets and records are copied as lines to be read."""
+def _open(
+    files: Sequence[Path], kind: str, columns: Columns, form: Form, folder: Path, *, query: str | None
+) -> Table:
+    """Return files of one kind as a table; sheets and records are copied as lines, which DuckDB reads."""
     file = files[0]
     refuse(kind == "folder", f"{str(file)!r} has no CSV, Parquet or JSON lines files; give another folder", "file")
     msg = f"several files must be CSV, Parquet or JSON lines, but {file.name!r} is {kind}"
     refuse(len(files) > 1 and kind not in _TABLES, msg, "file")
-    if kind == "arrow":
-        return _read_arrow(file)
     if kind not in _TABLES:
-        rows = _read_sheet(file, form) if kind == "excel" else _read_json(file, columns)
+        readers: dict[str, Any] = {"arrow": _read_arrow, "excel": _read_sheet, "json": _read_json}
+        rows = readers[kind](file, columns, form)
         if isinstance(rows, dict):
-            return rows
+            msg = "query reads databases, CSV, Parquet and JSON records; convert the file"
+            refuse(query is not None, msg, "query")
+            return Table(rows, form, is_padded=kind == "arrow")
         files = [folder / "copy" / file.name.removesuffix(".gz")]  # errors name it
         files[0].parent.mkdir()
         with files[0].open("w", encoding="utf-8", newline="") as out:
@@ -186,7 +179,7 @@ def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, folder
             else:
                 out.writelines(f"{json.dumps(row)}\n" for row in rows)
         kind = "tsv" if kind == "excel" else "jsonl"
-    return _Reader(files, kind, columns, form)
+    return _Reader(files, kind, columns, form).relation(query)
 
 
 def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) -> None:
@@ -208,8 +201,6 @@ class _Reader:
     """Files of one kind, which methods turn into a query and the names of its columns."""
 
     def __init__(self, files: Sequence[Path], kind: str, columns: Columns, form: Form) -> None:
-        import duckdb
-
         self.files, self.kind, self.columns, self.form = files, kind, columns, form
         self.connection = duckdb.connect()
         self.fetch("SET enable_progress_bar = false")  # it would be printed among the answer
@@ -220,11 +211,8 @@ class _Reader:
         with explain_errors(repr(self.files[0].name) if len(self.files) == 1 else "one of the files"):
             read = {"parquet": self.parquet, "jsonl": self.json_lines}.get(self.kind, self.csv_lines)
             source, names = read()
-            for key in set(self.keys).intersection(names):
-                msg = (
-                    f"both the folders and the files name a column {key!r}; rename the folders, or move the files"
-                )
-                raise InvalidArgument(msg, "file")
+            both = ", ".join(map(repr, set(self.keys).intersection(names)))
+            refuse(both, f"folders and files name a column {both}; rename the folders, or move the files", "file")
             is_all = query is not None or self.columns.arm is None
             check_case([*names, *self.keys], names if is_all else self.columns.by_argument.values())
             native: Any = self.connection.sql(source)
@@ -347,7 +335,7 @@ def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
         raise InvalidArgument(f"{msg}names; add a line above it that names them", "file")
 
 
-def _read_json(file: Path, columns: Columns) -> Any:  # noqa: ANN401 - a dict of columns, or a list of records
+def _read_json(file: Path, columns: Columns, _: Form) -> Any:  # noqa: ANN401 - a dict of columns, or a list of records
     """Return a JSON document as columns by name or as records; what pandas writes by default becomes records."""
     data = importers.read_json(file)
     if isinstance(data, dict) and data and all(isinstance(part, dict) for part in data.values()):
@@ -371,7 +359,7 @@ def _import(module: str, source: str, package: str) -> Any:  # noqa: ANN401 - a 
         raise InvalidArgument(msg, "file") from None
 
 
-def _read_sheet(file: Path, form: Form) -> list[list[Any]]:
+def _read_sheet(file: Path, _: Columns, form: Form) -> list[list[Any]]:
     """Return the rows of the first sheet of a workbook that are not empty."""
     calamine = _import("python_calamine", file.name, "'truearm[excel]', or save it as CSV")
     try:
@@ -407,7 +395,7 @@ def _check_sheets(file: Path) -> None:
             refuse(is_far, f"{msg}; save the table as CSV", "file")
 
 
-def _read_arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
+def _read_arrow(file: Path, *_: object) -> dict[str, Any]:
     feather = _import("pyarrow.feather", file.name, "pyarrow, or save it as Parquet")
     try:
         table = feather.read_table(file, memory_map=False)  # a truncated mapped file ends the process
@@ -416,7 +404,7 @@ def _read_arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
         msg = f"{file.name!r} cannot be read as arrow: {first_line(error)}; write it again"
         raise InvalidArgument(msg, "file") from None
     check_case(table.column_names, table.column_names)
-    return table
+    return dict(nw.from_native(table).to_dict())
 
 
 def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table
@@ -430,8 +418,6 @@ def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a 
         msg = f"{address!r} is a database; say which rows to analyze: query='select variant, ms from visits'"
         raise InvalidArgument(msg, "query")
     if scheme == "duckdb":
-        import duckdb
-
         with explain_errors(repr(path)):
             return duckdb.connect(path, read_only=True).sql(query)
     ibis = _import("ibis", address, "'ibis-framework[postgres]', or that of another database")

@@ -8,11 +8,12 @@ Scores of models are compared on the same items.
 
 import csv
 import gzip
+import io
 import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -151,7 +152,7 @@ class _Tool(NamedTuple):
     runs: Callable[[Any], Runs]
     key: str
     """The key of its records."""
-    marks: frozenset[str]
+    marks: Set[str]
     """Keys of which the document or one of its records has one."""
     unit: str = ""
     """What each reading is of; empty if it is drawn independently."""
@@ -161,24 +162,24 @@ class _Tool(NamedTuple):
     """How to write one with several units, where one alone says nothing about others."""
 
 
-_OWN = _Tool("truearm", _own, "readings", frozenset({"certificate"}))
+_OWN = _Tool("truearm", _own, "readings", {"certificate"})
 _TOOLS = (
     _OWN,
-    _Tool("Inspect", _inspect, "samples", frozenset({"eval"})),
-    _Tool("lm-evaluation-harness", _harness, "sample lines", frozenset({"eval"})),
-    _Tool("criterion", _criterion, "criterion samples", frozenset({"criterion samples"}), "sample of one process"),
-    _Tool("criterion", _criterion_rows, "raw.csv", frozenset({"raw.csv"}), "sample of one process"),
-    _Tool("hyperfine", _hyperfine, "results", frozenset({"command"}), "", "use: hyperfine --export-json FILE"),
+    _Tool("Inspect", _inspect, "samples", {"eval"}),
+    _Tool("lm-evaluation-harness", _harness, "sample lines", {"eval"}),
+    _Tool("criterion", _criterion, "criterion samples", {"criterion samples"}, "sample of one process"),
+    _Tool("criterion", _criterion_rows, "raw.csv", {"raw.csv"}, "sample of one process"),
+    _Tool("hyperfine", _hyperfine, "results", {"command"}, "", "use: hyperfine --export-json FILE"),
     _Tool(
-        *("pyperf", _pyperf, "benchmarks", frozenset({"metadata", "runs"}), "process"),
+        *("pyperf", _pyperf, "benchmarks", {"metadata", "runs"}, "process"),
         *("use pyperf's option -o FILE", "use pyperf's option --processes 20"),
     ),
     _Tool(
-        *("pytest-benchmark", _pytest, "benchmarks", frozenset({"stats"}), "round of one process"),
+        *("pytest-benchmark", _pytest, "benchmarks", {"stats"}, "round of one process"),
         "add --benchmark-save-data to what saves it, and run pytest again",
     ),
     _Tool(
-        *("google-benchmark", _google, "benchmarks", frozenset({"real_time", "run_type"})),
+        *("google-benchmark", _google, "benchmarks", {"real_time", "run_type"}),
         remedy="use: --benchmark_repetitions=20 --benchmark_report_aggregates_only=false",
         unit="repetition of one process",
         several="use: --benchmark_repetitions=20",
@@ -206,9 +207,9 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
     exports = [export for export in found if export is not None]
     if not exports:
         return None
-    other = files[found.index(None) if None in found else 0].name
-    msg = f"{other!r} is not an export of a benchmark tool, but other files are; remove it"
-    refuse(len(exports) < len(files), msg, "file")
+    for file, export in zip(files, found, strict=True):
+        msg = f"{file.name!r} is not an export of a benchmark tool, but other files are; remove it"
+        refuse(export is None, msg, "file")
     for argument in ("unit", "order", "round"):
         column = getattr(columns, argument)
         msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
@@ -339,9 +340,13 @@ def _document(path: Path) -> Any:  # noqa: ANN401 - whatever a file holds
 
 
 def _lines(path: Path) -> Iterator[str]:
-    is_packed = path.suffix.lower() == ".gz"
-    with (gzip.open if is_packed else open)(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+    with io.TextIOWrapper(unpack(path), "utf-8", errors="replace", newline="") as lines:
         yield from lines
+
+
+def unpack(file: Path) -> Any:  # noqa: ANN401 - a binary file
+    """Open a file that may be packed by gzip."""
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
 def _known(tool: _Tool, data: Document) -> dict[str, Any]:
@@ -369,9 +374,8 @@ def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_json(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return what a JSON file holds, packed or not; a name twice in one object is refused."""
     try:
-        content = file.read_bytes()
-        text = gzip.decompress(content) if file.suffix.lower() == ".gz" else content
-        return json.loads(text, object_pairs_hook=distinct_keys)
+        with unpack(file) as opened:
+            return json.load(opened, object_pairs_hook=distinct_keys)
     except InvalidArgument:
         raise
     except (ValueError, OSError, EOFError, RecursionError, zlib.error) as error:

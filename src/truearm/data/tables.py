@@ -4,26 +4,15 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.data import engines
-from truearm.data.cells import (
-    PLAIN,
-    Form,
-    as_float,
-    bad_cell,
-    is_numeric,
-    literal,
-    quote,
-    select_numbers,
-    show,
-    trim,
-)
+from truearm.data.cells import PLAIN, Form, as_float, bad_cell, is_numeric, literal, quote, select_numbers, trim
 from truearm.data.columns import (
     MAX_ARMS,
     NO_COLUMNS,
@@ -48,13 +37,11 @@ SUSPECT_ROWS = 1 << 16  # first rows in which an undeclared unit is looked for
 PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
 REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
 _SOURCE, _CELLS = "truearm_source", "truearm_cells"
-_ORDERS = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the text of an order may be
 _FLOATS = ("FLOAT", "DOUBLE")
 _NESTED = re.compile(r".*\[\d*\]|STRUCT.*|MAP.*|UNION.*", re.DOTALL)
 _NUMBER_START = re.compile(r"[-+(]?[^A-Za-z0-9]?\s*[0-9]")
 
-Bad = dict[str, NDArray[np.bool_]]
-"""For columns with cells that are not numbers, which cells these are."""
+Bad = dict[str, NDArray[np.bool_]]  # for columns with cells that are not numbers, which cells these are
 
 
 def load(
@@ -69,6 +56,10 @@ def load(
     A path may be a pattern, a folder, the address of a database, or "-" for standard input. A query in SQL chooses
     rows; a file is called `data` in it.
     """
+    for name, column in columns._asdict().items():
+        shown = " ".join(repr(column).split())
+        msg = f"{name} must be the name of a column, a string, but got {shown:.80}"
+        refuse(column is not None and not isinstance(column, str), msg, name, column)
     if isinstance(source, Counts):
         return Dataset({}, counted=source)
     paths = [source] if isinstance(source, str | Path) else source
@@ -86,9 +77,7 @@ def load(
 def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -> Dataset:  # noqa: ANN401
     """Return the readings in a dict, or in a frame that narwhals understands: eager, or lazy and of any size."""
     if isinstance(frame, Mapping):
-        return Frame(frame, form, is_padded=False).load(columns, reduction)
-    import narwhals as nw
-
+        return Table(frame, form, is_padded=False).load(columns, reduction)
     try:
         table = nw.from_native(frame)
         names = table.collect_schema().names()
@@ -105,7 +94,7 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
         msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
         refuse(not isinstance(name, str), msg, "frame")
     if not isinstance(table, nw.LazyFrame):
-        return Frame(table.to_dict(), form).load(columns, reduction)
+        return Table(table.to_dict(), form).load(columns, reduction)
     if table.implementation.is_duckdb():
         return Relation(table.to_native(), form).load(columns, reduction)
     columns.check_in(names)
@@ -113,37 +102,24 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
     chosen = table.select(*dict.fromkeys([*columns.by_argument.values(), *suspected])) if columns.arm else table
     rows = int(engines.fetch(table.select(n=nw.len()))["n"][0])
     if rows <= engines.MAX_ROWS or columns.arm is None:
-        return _collect(chosen, form).load(columns, reduction)
+        return Table(engines.collect(chosen), form).load(columns, reduction)
     data = engines.load_rows(engines.prepare(table, columns), columns, reduction)
     if suspected:
-        head = _collect(chosen.head(SUSPECT_ROWS), form).load(columns._replace(order=None), reduction)
-        data = data._replace(suspects=head.suspects)
+        head = Table(engines.collect(chosen.head(SUSPECT_ROWS)), form)
+        data = data._replace(suspects=head.load(columns, reduction).suspects)
     return data
 
 
 class Table:
-    """What tables have in common: columns become the readings of each arm, and mistakes are named."""
+    """Columns that become the readings of each arm; cells are sequences in memory."""
 
-    names: list[str]
-    form: Form
     is_padded = True
     """Whether empty cells at the end of a wide column say only that it is shorter than others."""
 
-    def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
-        """Return the different names in the first rows of a column, and which of them each row has, or -1."""
-        raise NotImplementedError
-
-    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
-        """Return columns as floats, NaN where a cell is missing or not a number."""
-        raise NotImplementedError
-
-    def _order(self, name: str) -> NDArray[Any]:
-        """Return a column as what rows are put in order by."""
-        raise NotImplementedError
-
-    def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
-        """Return a cell; rows count from 0."""
-        raise NotImplementedError
+    def __init__(self, cells: Mapping[Any, Any], form: Form, *, is_padded: bool = True) -> None:
+        check_distinct(map(str, cells))
+        self._cells = {str(name): column for name, column in cells.items()}
+        self.names, self.form, self.is_padded = list(self._cells), form, is_padded
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm, in the order of the rows unless a column says another one."""
@@ -156,7 +132,8 @@ class Table:
         refuse(not arms.size, NO_ROWS, "frame")
         tapes, notes = self._read_numbers([value])
         group = None if columns.group is None else self._label_rows(columns.group, columns.group_kind)[1]
-        order = None if columns.order in (None, "rows") else self._order(str(columns.order))
+        along = columns.by_argument.get("order")
+        order = None if along is None else _order_keys(self._array(along), along)
         for name, column in ((value, tapes[value]), (columns.group, group), (columns.order, order)):
             if column is not None and column.size != arms.size:
                 lengths = f"{arm!r} has {arms.size} rows and {name!r} {column.size}"
@@ -198,28 +175,20 @@ class Table:
             readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
             for name, mask in sorted(bad.items(), key=lambda item: is_counter(item[0])):
                 words = name not in readings and np.count_nonzero(mask) > 1  # one word is a slip
-                if words and _is_word(self._cell(name, first[name])):
+                cell = self._cell(name, first[name]) if words else None
+                if isinstance(cell, str) and not _NUMBER_START.match(cell.strip()):  # nor a date
                     raise InvalidArgument(words_message(name, readings), "arm")
         for name, row in first.items():
             if self.form.unreadable == "error":
                 raise bad_cell(self._cell(name, row), row + 1, name)
         n = sum(int(mask.sum()) for mask in bad.values())
-        return tapes, [unreadable_note(n, ", ".join(bad))] if n else []
-
-
-class Frame(Table):
-    """A table whose columns are sequences in memory."""
-
-    def __init__(self, cells: Mapping[Any, Any], form: Form, *, is_padded: bool = True) -> None:
-        check_distinct(map(str, cells))
-        self._cells = {str(name): column for name, column in cells.items()}
-        self.names, self.form, self.is_padded = list(self._cells), form, is_padded
+        return tapes, _note_unreadable(n, ", ".join(bad))
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
+        """Return the different names in the first rows of a column, and which of them each row has, or -1."""
         series = self._cells[name]
-        if (
-            rows is None and str(getattr(series, "dtype", "")) == "String"
-        ):  # of narwhals: no cell becomes an object
+        # a series of narwhals, of which no cell becomes an object
+        if rows is None and str(getattr(series, "dtype", "")) == "String":
             names = series.unique(maintain_order=True).to_list()
             if len(names) <= MAX_ARMS and all(isinstance(one, str) and one for one in names):
                 return names, series.replace_strict(names, [*range(len(names))]).to_numpy().astype(np.intp)
@@ -232,6 +201,7 @@ class Frame(Table):
         return _label_cells(column.tolist())
 
     def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+        """Return columns as floats, NaN where a cell is missing or not a number."""
         tapes: dict[str, Floats] = {}
         bad: Bad = {}
         for name in names:
@@ -248,24 +218,6 @@ class Frame(Table):
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         return self._array(name)[row]
 
-    def _order(self, name: str) -> NDArray[Any]:
-        column = self._array(name)
-        empty = [_is_empty(cell) for cell in column] if column.dtype.kind == "O" else column != column  # noqa: PLR0124
-        if np.any(empty):
-            raise _no_place(int(np.argmax(empty)), name)
-        if column.dtype.kind in "biufM":
-            return column
-        for read in (
-            (float, datetime.datetime.fromisoformat) if isinstance(column[0], str) else (lambda cell: cell,)
-        ):
-            try:
-                keys = list(map(read, column))
-                along = sorted(range(len(keys)), key=keys.__getitem__)
-            except (TypeError, ValueError):  # words that are neither, or times with a zone beside times without
-                continue
-            return np.argsort(along)
-        raise _no_order(name)
-
     def _array(self, name: str) -> NDArray[Any]:
         """Return a column as an array, of objects unless all cells are numbers or times."""
         column = self._cells[name]
@@ -274,7 +226,7 @@ class Frame(Table):
         if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
             column = column.tolist()
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
-            raise InvalidArgument(f"column {name!r} must be a list of readings, but got {show(column)}")
+            raise InvalidArgument(f"column {name!r} must be a list of readings, but got {column!r:.60}")
         cells = column if isinstance(column, np.ndarray) else list(column)
         with suppress(ValueError, OverflowError):  # of cells of different lengths
             found = np.asarray(cells)
@@ -287,12 +239,8 @@ class Frame(Table):
 class Relation(Table):
     """A table of DuckDB: files, databases, and relations of the user. Only the columns asked for are read."""
 
-    def __init__(
-        self,
-        native: Any,  # noqa: ANN401 - a DuckDB relation
-        form: Form,
-        text_in: Any = None,  # noqa: ANN401 - the connection that reads files of text
-    ) -> None:
+    def __init__(self, native: Any, form: Form, text_in: Any = None) -> None:  # noqa: ANN401 - of DuckDB
+        """Take a relation, and the connection that reads it if cells are text."""
         self.native, self.form, self._text_in = native, form, text_in
         self._arm: str | None = None
         with explain_errors():
@@ -306,13 +254,13 @@ class Relation(Table):
         with explain_errors():
             if columns.arm is not None:
                 n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
-                if n > engines.MAX_ROWS or (columns.group is not None and n > REDUCED_ROWS):
+                is_reduced = columns.group is not None and columns.order is None and n > REDUCED_ROWS
+                if n > engines.MAX_ROWS or is_reduced:
                     return self._load_large(columns, reduction, n)
             if self._text_in is not None:  # it is parsed once
-                chosen = (
-                    [*columns.by_argument.values(), *columns.suspects(self.names)] if columns.arm else self.names
-                )
-                self.native.select(*map(quote, dict.fromkeys(chosen))).create(_CELLS)
+                asked = {*columns.by_argument.values(), *columns.suspects(self.names)}
+                chosen = [name for name in self.names if name in asked or columns.arm is None]
+                self.native.select(*map(quote, chosen)).create(_CELLS)
                 self.native = self._text_in.table(_CELLS)
             return super().load(columns, reduction)
 
@@ -355,20 +303,18 @@ class Relation(Table):
         query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
         return self.native.query(_SOURCE, query).fetchall()[0][0]
 
-    def _order(self, name: str) -> NDArray[Any]:
-        places = self._fetch(f"SELECT {self._order_cell(name)} AS place FROM {_SOURCE}")["place"]
-        if (empty := np.isnan(places)).any():
-            raise _no_place(int(np.argmax(empty)), name)
-        return places
+    def _array(self, name: str) -> NDArray[Any]:
+        kind, cell = self._types[name], quote(name)
+        if kind.startswith("TIME") or kind == "DATE":
+            cell = f"epoch_{'ns' if kind.endswith('_NS') else 'us'}({cell})"
+        cell = self._name(name) if kind == "VARCHAR" else cell
+        return self._fetch(f"SELECT {cell} AS place FROM {_SOURCE}")["place"]
 
     def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
-        import narwhals as nw
-
         value = str(columns.value)
         cells = {"arm": self._name(str(columns.arm))}
         cells |= {"grp": self._name(columns.group)} if columns.group is not None else {}
-        cells |= {"ord": self._order_cell(str(columns.order))} if columns.order not in (None, "rows") else {}
         names = ", ".join([*cells, "value"])
         if is_numeric(self._types[value]):
             number = f"{quote(value)}::DOUBLE"
@@ -383,18 +329,15 @@ class Relation(Table):
             raise bad_cell(self._cell(value, row - 1), row, value)
         rows = self.native.query(_SOURCE, f"SELECT {names} FROM ({chosen})")
         total = -(-n // PART_ROWS) if columns.group is not None else 0
-        wheres = (f"SELECT * FROM {_CELLS} WHERE hash(grp) % {total} = {i}" for i in range(total))
-        parts = [nw.from_native(rows.query(_CELLS, where)) for where in wheres]
+        parts = [nw.from_native(rows.filter(f"hash(grp) % {total} = {i}")) for i in range(total)]
         data = engines.load_rows(nw.from_native(rows), columns, reduction, parts)
         if columns.suspects(self.names):
-            head = copy(self)
-            head.native = self.native.limit(SUSPECT_ROWS)
-            data = data._replace(suspects=Table.load(head, columns._replace(order=None), reduction).suspects)
-        return data._replace(notes=(*([unreadable_note(bad, value)] if bad else []), *data.notes))
+            head = Relation(self.native.limit(SUSPECT_ROWS), self.form, self._text_in)
+            data = data._replace(suspects=Table.load(head, columns, reduction).suspects)
+        return data._replace(notes=(*_note_unreadable(bad, value), *data.notes))
 
     def _fetch(self, sql: str) -> dict[str, NDArray[Any]]:
-        found = self.native.query(_SOURCE, sql).fetchnumpy()
-        return {name: engines.unmask(column) for name, column in found.items()}
+        return engines.fetch(nw.from_native(self.native.query(_SOURCE, sql)))
 
     def _is_text_column(self, column: str) -> bool:
         return self._text_in is not None and self._types[column] == "VARCHAR"
@@ -413,24 +356,6 @@ class Relation(Table):
         cell = f"{quote(column)}::VARCHAR"
         return cell if self._is_text_column(column) else f"CASE WHEN {cell} IS NOT NULL THEN 'text' END"
 
-    def _order_cell(self, column: str) -> str:
-        """Return the SQL of a column as numbers that rows are put in order by."""
-        kind, cell = self._types[column], quote(column)
-        if kind == "VARCHAR":
-            cell = f"nullif({trim(cell)}, '')"
-            casts = {one: f"TRY_CAST({cell} AS {one})" for one in _ORDERS}
-            is_whole = f"regexp_full_match({cell}, '[-+]?[0-9]+')"  # a number with decimals is not
-            casts["BIGINT"] = f"CASE WHEN {is_whole} THEN {casts['BIGINT']} END"
-            counts = ", ".join(f"count({one}) AS {kind}" for kind, one in casts.items())
-            found = self._fetch(f"SELECT count({cell}) AS n, {counts} FROM {_SOURCE}")
-            kind = next((one for one in _ORDERS if found[one][0] == found["n"][0]), kind)
-            cell = casts.get(kind, cell)
-        if kind.startswith("TIME") or kind == "DATE":
-            return f"epoch_{'ns' if kind.endswith('_NS') else 'us'}({cell})"
-        if not is_numeric(kind):
-            raise _no_order(column)
-        return f"{cell}::DOUBLE" if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")) else cell
-
 
 @contextmanager
 def explain_errors(name: str = "the data") -> Iterator[None]:
@@ -439,52 +364,54 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:
-        raise InvalidArgument(_explain(str(error), name)) from None
+    except duckdb.Error as failure:
+        error = str(failure)
+        file = re.search(r"^\s*file = (.*)$", error, re.MULTILINE)
+        line = re.search(r"Error on Line: (\d+)", error)
+        cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
+        name = repr(file[1].rpartition("/")[2]) if file else name
+        where = f"line {line[1]} of {name}" if line else ""
+        if where and cells:
+            found = "1 cell" if cells[2] == "1" else f"{cells[2]} cells"
+            msg = f"{where} has {found}, but the first line has {cells[1]}; check for a stray separator"
+        elif where and "not utf-8" in error:
+            msg = f"{where} is not UTF-8; convert it by: iconv -f cp1252 -t utf-8, or use encoding='cp1252'"
+        elif where and "quote" in error:
+            msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
+        else:
+            first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
+            msg = (
+                f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
+            )
+        raise InvalidArgument(msg) from None
 
 
-def _explain(error: str, name: str) -> str:
-    file = re.search(r"^\s*file = (.*)$", error, re.MULTILINE)
-    name = repr(file[1].rpartition("/")[2]) if file else name
-    line = re.search(r"Error on Line: (\d+)", error)
-    cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
-    if line and cells:
-        found = "1 cell" if cells[2] == "1" else f"{cells[2]} cells"
-        where = f"line {line[1]} of {name} has {found}, but the first line has {cells[1]}"
-        return f"{where}; check for a stray separator"
-    if line and "not utf-8" in error:
-        remedy = "convert it by: iconv -f cp1252 -t utf-8, or use encoding='cp1252'"
-        return f"line {line[1]} of {name} is not UTF-8; {remedy}"
-    if line and "quote" in error:
-        return f"line {line[1]} of {name} has a quote that does not end; write a quote inside quotes as two"
-    first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-    return f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
-
-
-def unreadable_note(n: int, column: str) -> str:
-    """Return the note on cells that are not numbers."""
+def _note_unreadable(n: int, column: str) -> list[str]:
     cells = "1 cell is" if n == 1 else f"{n:,} cells are"
-    return f"In {column}, {cells} not a number and counted as missing."
+    return [f"In {column}, {cells} not a number and counted as missing."] if n else []
 
 
-def _collect(lazy: Any, form: Form) -> Frame:  # noqa: ANN401 - a lazy narwhals frame
-    frame = lazy.collect() if lazy.implementation.is_polars() else lazy.collect("pyarrow")
-    return Frame(frame.to_dict(), form)
-
-
-def _no_order(column: str) -> InvalidArgument:
-    msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or use order='rows'"
-    return InvalidArgument(msg, "order", column)
-
-
-def _no_place(row: int, column: str) -> InvalidArgument:
-    msg = f"row {row + 1} of column {column!r} is empty, so its place in the order is unknown; fill it, or "
-    return InvalidArgument(f"{msg}remove such rows", "order", column)
-
-
-def _is_word(cell: object) -> bool:
-    """Return True if a cell is a name rather than a number or a date written differently."""
-    return isinstance(cell, str) and _NUMBER_START.match(cell.strip()) is None
+def _order_keys(cells: NDArray[Any], column: str) -> NDArray[Any]:
+    """Return what rows are put in order by: text is read as whole numbers, numbers or times."""
+    empty = [_is_empty(cell) for cell in cells] if cells.dtype.kind == "O" else cells != cells  # noqa: PLR0124
+    msg = f"row {np.argmax(empty) + 1} of column {column!r} is empty, so its place in the order is unknown"
+    refuse(np.any(empty), f"{msg}; fill it, or remove such rows", "order", column)
+    if cells.dtype.kind in "biufM":
+        return cells
+    keys = cells.tolist()
+    if isinstance(keys[0], str):
+        for kind in (int, float):
+            with suppress(TypeError, ValueError, OverflowError):
+                numbers = np.fromiter(map(kind, keys), dtype=kind, count=len(keys))
+                if not np.isnan(numbers).any():
+                    return numbers
+    try:
+        if isinstance(keys[0], str):
+            keys = [datetime.datetime.fromisoformat(key.replace("/", "-")) for key in keys]
+        return np.argsort(sorted(range(len(keys)), key=keys.__getitem__))
+    except (AttributeError, TypeError, ValueError):  # such as times with a zone beside times without
+        msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or use order='rows'"
+        raise InvalidArgument(msg, "order", column) from None
 
 
 def _is_empty(cell: object) -> bool:
