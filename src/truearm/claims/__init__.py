@@ -7,7 +7,7 @@ _views: dict[str, Callable[..., Any]] = {}
 
 
 def register(**views: Callable[..., Any]) -> None:
-    """Add functions by which results show themselves: `import truearm` adds those of layers above."""
+    """Add functions that display results: `import truearm` adds those of layers above."""
     _views.update(views)
 
 

@@ -257,7 +257,7 @@ class Contest:
     worse: str
     log_evidence: float
     p_value: float
-    """Of "the worse one is the best arm, or ties", adjusted for the number of arms, for this pair alone."""
+    """The p-value of "the worse one is the best arm, or ties", adjusted for the number of arms, for this pair."""
     breakdown: Breakdown | None
     """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
     excluded: bool
@@ -319,7 +319,7 @@ class Analysis(Result):
     outside: Mapping[str, int]
     """Readings outside the plausible range, per arm."""
     few: Mapping[str, int]
-    """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
+    """Remaining arms with too few readings to decide, and how many they have."""
     coarse: Mapping[str, float] = field(default_factory=dict)
     """Arms left whose quantile may be anywhere in a bucket of a table of counts, and what share of their readings
     it holds. Which arm looks best, and at what value, is not known then."""

@@ -55,9 +55,9 @@ class Suite:
     reference: str
     """The arm that the others are compared with."""
     higher: tuple[str, ...] = ()
-    """The metrics of which more is better."""
+    """The metrics where higher is better."""
     fdr: bool = False
-    """Whether the mean share of false ones among the differences claimed is bounded, not the chance of any."""
+    """Whether the expected share of false claims is bounded (FDR), not the chance of any."""
     gate: bool = False
     """Whether the suite fails if a metric is worse."""
 
@@ -193,7 +193,7 @@ class Compared:
     reference_median: float
     median: float
     scale: Literal["ratio", "difference"]
-    """Whether the arm's reading is divided by the reference's of the same round, or less it."""
+    """Whether readings of one round are compared by ratio or by difference."""
     observed: float
     low: float
     high: float

@@ -160,7 +160,7 @@ _SHARED = f"""
 --score-range LOW HIGH  Compare the mean of scores in this range on the same items, which are the rounds; the
     scores are taken as given unless --contamination allows for wrong ones.
 --control ARM  The one you have: which of the others are better than it?
---fdr  With --control (or --metrics): bound the mean share of false ones among those named, not the chance of any.
+--fdr  With --control (or --metrics): bound the expected share of false claims, not the chance of any.
 --tiers  Put all arms in order, as far as it is certain: groups and places.
 --arm COLUMN  The column that names the arm.
 --value COLUMN  The column that holds the reading.

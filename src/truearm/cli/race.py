@@ -30,7 +30,7 @@ _OPTIONS = f"""
     prints (stdout). [default: wall]
 --metrics json  A suite: one run prints a flat JSON object of numbers, and every number is compared with that of
     one command (--fail-if-worse-than, --control, or the first), error controlled over all of them.
---higher METRIC...  A metric of which more is better; repeatable.
+--higher METRIC...  A metric where higher is better; repeatable.
 --goal min|max  Which is better; min by default, required for stdout.
 --quantile QUANTILE  Compare this quantile of each command (0.5 is the median, 0.95 the 95th percentile) instead
     of which wins more rounds side by side.

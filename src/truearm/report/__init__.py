@@ -1,4 +1,4 @@
-"""Words, tables and pictures of results, registered as the views by which results show themselves."""
+"""Words, tables and pictures of results, registered as the views of results."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -135,7 +135,7 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def cell(value: object) -> object:
-    r"""Return a cell of CSV that stays on its line, that no terminal obeys and no spreadsheet takes for a formula.
+    r"""Return a CSV cell on one line, without terminal control codes or spreadsheet formulas.
 
     Control characters are shown by their numbers. Text that begins like a formula and is no number has an
     apostrophe before it, which spreadsheets take for "this is text".

@@ -10,7 +10,7 @@ import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,6 +79,10 @@ class Service:
         self.streams = 0  # clients that follow events
         self.is_ending: Callable[[], bool] = lambda: False
         self._health: tuple[float, asyncio.Future[None]] | None = None
+        self.draw = lru_cache(_PAGE_STUDIES)(self._draw)  # once for all viewers
+
+    def _draw(self, study: str, position: int) -> models.Live:  # noqa: ARG002 - part of the key
+        return answers.live(self.studies.snapshot(study))
 
     async def check_health(self) -> None:
         """Raise if the database does not commit a write in time; one write per second for all checks."""
@@ -329,7 +333,7 @@ def _report_policy(page: str) -> str:
 @get(f"{_STUDY}/live", role="viewer", sync_to_thread=True, operation_id="live")
 def live(service: Shared, study: Name) -> models.Live:
     """Return what the page of a study shows."""
-    return answers.live(service.studies.snapshot(study))
+    return service.draw(study, service.studies.snapshot(study).position)
 
 
 @get(f"{_STUDY}/events", role="viewer", media_type="text/event-stream", operation_id="events")
