@@ -60,13 +60,16 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         own = _notes_on_result(race, end, voice, cost, near=near)
         notes = _notes(race, asked, end, undecided=undecided, interrupted=is_stopped, own=own)
 
-    more = {
-        **({} if gate is None else {"verdict": gate.verdict}),
-        **_describe(race),
-        **({"results": times} if metric else {}),
-        **({} if end.decision is None else {"gate": end.decision.to_dict()}),
-        **({"shell_cost": cost, "machine": machine()} if ending else {}),
-    }
+    def make_document() -> dict[str, Any]:  # describing the machine starts a process
+        more = {
+            **({} if gate is None else {"verdict": gate.verdict}),
+            **_describe(race),
+            **({"results": times} if metric else {}),
+            **({} if end.decision is None else {"gate": end.decision.to_dict()}),
+            **({"shell_cost": cost, "machine": machine()} if ending else {}),
+        }
+        return document(result, result.readings or {}, reference=reference, metric=metric, **more)
+
     answer = answer_with(
         result,
         voice,
@@ -76,7 +79,7 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         verbose=asked.verbose,
         times=times,
         notes=notes,
-        document=partial(document, result, result.readings or {}, reference=reference, metric=metric, **more),
+        document=make_document,
     )
     if end.decision is not None:
         return answer._replace(code=_VERDICT_CODES[end.decision.verdict])
