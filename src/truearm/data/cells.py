@@ -31,7 +31,6 @@ _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))  # `trim` of Duc
 _NARROW = "\u00a0\u202f\u2009"  # blanks that stand between thousands, too
 _NUMERIC = re.compile(r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(.*\)")
 _DATES = (datetime.date, datetime.time, np.datetime64)
-_SHOWN = 60  # characters of a cell in a message
 
 
 class Form(NamedTuple):
@@ -143,12 +142,6 @@ def _check_cast(cell: str, form: Form, cast: str) -> str:
     return f"CASE WHEN {cast} IS NULL THEN {word} WHEN {false} THEN NULL ELSE {cast} END"
 
 
-def show(cell: object) -> str:
-    """Return a cell as a message shows it."""
-    text = " ".join(repr(cell).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
 def as_float(cell: object) -> float | None:
     """Return the number in a cell that is not text, NaN if it is missing, None if it is not a number."""
     if cell is None or type(cell).__name__ == "NAType":  # pandas.NA
@@ -163,6 +156,7 @@ def as_float(cell: object) -> float | None:
 
 def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
     """Return the error for a cell that is not a number; nothing is advised that would read another one."""
-    msg = f"row {row} of column {column!r} must be a number, but got {show(cell)}; correct it, name the marks of "
+    shown = " ".join(repr(cell).split())
+    msg = f"row {row} of column {column!r} must be a number, but got {shown:.60}; correct it, name the marks of "
     msg += "a file, as in decimal=',' or thousands=',', or use unreadable='missing' to count such cells as missing"
     return InvalidArgument(msg, "value")
