@@ -299,7 +299,7 @@ class Database:
             return VerificationError(f"{self.name}: the log has text that is not UTF-8; {_RESTORE}")
         if password := (self._server or {}).get("password"):
             line = line.replace(password, "...")
-        remedy = "check its disk and permissions, and send the request again when it is back"
+        remedy = "check its disk and permissions, then try again"
         return StoreError(f"the database {self.name} failed: {line}; {remedy}")
 
     def _open_file(self) -> sqlite3.Connection:

@@ -45,7 +45,7 @@ def test_a_full_disk_is_said_and_got_over(tmp_path):
             acknowledged += [pull.ticket for pull in pulls]
         assert error is not None
         assert error.status == 503
-        assert "send the request again" in str(error)
+        assert "then try again" in str(error)
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         assert study.ask(20)
         told = {ticket for tape in study.readings.values() for ticket in tape if ticket is not None}
@@ -244,7 +244,7 @@ def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
             postgresql.start()
         assert {answer.status_code for answer in answers} == {503}
         assert answers[0].headers["retry-after"] == "1"
-        assert "send the request again when it is back" in answers[0].json()["detail"]
+        assert "then try again" in answers[0].json()["detail"]
         assert "@" not in answers[0].json()["detail"]  # no address with a password in it
         assert health == 503
         assert Client(server.url, "gone").ask(1)[0].ticket == 2

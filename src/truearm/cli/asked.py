@@ -287,6 +287,8 @@ def _place(command: Command, asked: RaceOptions) -> Command:
         name, equals, value = pair.partition("=")
         refuse(not equals or not name, f"--env takes NAME=VALUE, but got {pair!r}")
         env[name] = fill(value, values)
+        unknown = re.findall(r"(?<!\$)\{\w+\}", env[name]) if asked.rev else []
+        refuse(unknown, f"--env {pair} contains {', '.join(unknown)}, which has no value; use {{rev}} or {{dir}}")
     cwd, *streams = (fill(text, values) for text in (asked.cwd or "", asked.input, output))
     folder = str(Path(cwd).absolute()) if cwd else command.cwd
     missing = cwd and not (Path(cwd).is_dir() or asked.builds)

@@ -779,7 +779,7 @@ def _assume_draws(result: Result) -> Sentences:
     return {
         **_assume_contamination(declared),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
-        "independent and follow one law.": True,
+        "independent and come from one distribution.": True,
         "Arms may move together: nothing is assumed about how draws of different arms depend on each "
         "other.": problem.dependent_arms,
         "Draws of different arms are independent of each other.": not problem.dependent_arms,
