@@ -81,7 +81,7 @@ def test_an_audit_is_a_contamination():
         (lambda: audit([3, 4], [0, 0], arms=3), "one for each of 3 arms"),
         (lambda: audit(3.5, 0), "checked must be an integer"),
         (lambda: audit(3, 0, delta=2), "delta must be in"),
-        (lambda: least_eps([], [1.0]), "x must hold at least one reading"),
+        (lambda: least_eps([], [1.0]), "x must have at least one reading"),
     ],
 )
 def test_wrong_audits_are_refused(call, words):

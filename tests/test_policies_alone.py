@@ -26,7 +26,7 @@ def measured(rng, *, runs=None, tolerance="0%", budget=1_000_000, delta=0.1):
 
 
 def test_several_arms_are_not_for_it():
-    with pytest.raises(InvalidArgument, match="one arm by itself"):
+    with pytest.raises(InvalidArgument, match="one arm alone"):
         Study(["A", "B"], policy=Alone())
 
 

@@ -278,7 +278,7 @@ def test_a_log_of_another_study_is_refused(tmp_path):
         ({"arms": {}}, "at least one arm"),
         (
             {"arms": {"A": list(range(1000)), "B": float}},
-            r"got a (list|range|ndarray); use truearm.analyze for readings",
+            r"got (list|range|ndarray); use truearm.analyze for readings",
         ),
         ({"executor": 4}, "executor must be one of concurrent.futures, such as ThreadPoolExecutor.4., but got 4"),
     ],
