@@ -1,15 +1,9 @@
 """Every formula address resolves to a heading or a bold label in docs/, and no page from elsewhere is cited.
 
-An address is one of
-
-- a page and its labels: `evidence T5`, `evidence T3, T7`, `evidence section 11`, `extensions 2.3`, `erratum E13`,
-  `audit 2.B (iv)`; the page may be written as a file, `docs/evidence.md T1, T4`;
-- a label whose page is clear: `T4b` is in docs/evidence.md, `E13` in docs/errata.md;
-- a statement of the paper or of Howard and Ramdas, in docs/bounds.md: `Lemma 6`, `Cor. 12`, `Thm 2`, `Alg. 3`,
-  `Theorems 3 and 15`, `Definition 3`.
-
+An address is a page and its labels (`evidence T3, T7`, `audit 2.B (iv)`, `docs/evidence.md T1`), a label whose page
+is clear (`T4b`, `E13`), or a statement of the paper or of Howard and Ramdas in docs/bounds.md (`Lemma 6`, `Alg. 3`).
 It resolves if the page has exactly one heading or bold text that begins with the label; an item such as `(iv)` has
-to be in the text under it. Looked through are comments, docstrings and messages of all code, and all pages.
+to be in the text under it. Comments, docstrings and messages of all code are read, and all pages.
 """
 
 import io
