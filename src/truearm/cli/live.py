@@ -33,7 +33,7 @@ def board(
     race: Race, *, unit: str | None, limit: float, suite: Callable[[], Progress | None]
 ) -> Iterator[Callable[[], None]]:
     """Yield a function that shows, if it is time to, where a race of at most `limit` seconds stands."""
-    load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
+    load("rich.console", "rich.live", "rich.table", "rich.text")
     from rich.console import Console
     from rich.live import Live
 
@@ -45,6 +45,7 @@ def board(
 
     def draw() -> None:
         nonlocal due
+        load("scipy.special")  # after the first run: loading it takes as long as starting a race
         if (now := time.monotonic()) < due:
             return
         progress = _progress(race, now - started, limit, race.study.pulls - pulls)
