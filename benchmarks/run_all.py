@@ -44,7 +44,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "analyze": "10000000 2",
     "builds": "--pairs 10 --slow 5",
     "control": "8",
-    "counts": "--rows 1e7 --memory-rows 2e7 --readings 1e7",
+    "counts": "--rows 1e7 --memory-rows 2e7",
     "drift": "2",
     "efficiency": "--quick",
     "engine": "3",

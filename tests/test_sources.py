@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -127,6 +128,12 @@ def test_interrupts_while_a_command_is_started_and_killed_leave_nothing_behind(m
         measure(Command("sleep 60"))
     assert (signal.signal(number, before), time.monotonic() - started < LATE) == (signal.default_int_handler, True)
     assert not any(map(is_running, pids))
+
+
+def test_a_process_that_ends_while_proc_is_read_does_not_matter(monkeypatch):
+    for name in ("exists", "read_bytes"):
+        monkeypatch.setattr(Path, name, Mock(side_effect=ProcessLookupError))
+    assert measure(Command("echo 7"), "stdout").value == 7
 
 
 def test_much_output_neither_blocks_nor_fills_memory():

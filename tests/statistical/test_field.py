@@ -4,8 +4,7 @@ Each cause of a wrong certificate that trials once found has its test here, with
 worlds (`worlds`) look for siblings. Every verdict is a binomial test at the level FALSE_ALARM = 1e-4. Errors are
 promised at DELTA = 0.2 and counted in RUNS = 40: 19 false claims of a kind refute the promise, and if claims were
 false three times as often as promised that would be found with probability 0.96 (`test_the_sizes_have_power`).
-Slow sizes are ten times as large, and go through goals and shares of bad readings one by one. Faults that
-certified nearly always are found in 10 runs: 8 of them refute the promise.
+Slow sizes are ten times as large. Faults that certified nearly always are found in 10 runs: 8 refute the promise.
 """
 
 import json

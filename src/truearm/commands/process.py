@@ -285,10 +285,8 @@ def _kill(pid: int, mark: str) -> None:
 
 def _find_tree(pid: int, mark: str) -> set[int]:
     """Return a process, its descendants and those with a mark; itself only where there is no /proc."""
-    tree, parents = {pid, *_find_marked(mark)}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError):
-            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+    tree = {pid, *_find_marked(mark)}
+    parents = {one: int(stat.rpartition(b")")[2].split()[1]) for one, stat in _read_proc("stat").items()}
     while children := {one for one, parent in parents.items() if parent in tree} - tree:
         tree |= children
     return tree
@@ -296,10 +294,16 @@ def _find_tree(pid: int, mark: str) -> set[int]:
 
 def _find_marked(mark: str, after: int = 0) -> set[int]:
     """Return the processes with a mark whose number is above `after`: those of a run usually are."""
-    marked, found = f"{_MARK}={mark}\0".encode(), set()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        pid = int(path.parent.name)
-        with suppress(OSError):
-            if pid > after and marked in path.read_bytes():
-                found.add(pid)
+    marked = f"{_MARK}={mark}\0".encode()
+    return {pid for pid, environment in _read_proc("environ", after).items() if marked in environment}
+
+
+def _read_proc(file: str, after: int = 0) -> dict[int, bytes]:
+    """Return what a file of /proc says about each process; nothing where there is no /proc."""
+    found = {}
+    with suppress(FileNotFoundError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - a glob fails if a process ends
+            with suppress(OSError):
+                if int(name) > after:
+                    found[int(name)] = Path("/proc", name, file).read_bytes()
     return found
