@@ -326,7 +326,10 @@ class Judge:
                 certified = last_true(partial(holds, arm), 0.0, certified, **near)
             return certified
 
-        return Breakdown(*map(point, Adversary))
+        oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
+        if not closed and prescient is not None and self.target.is_symmetric:
+            return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
+        return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0, *, accuracy: float = 1e-4) -> Breakdown:
         """Return the largest contamination at which one arm rejects another, by adversary, as tables show it."""

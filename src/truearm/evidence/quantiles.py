@@ -290,6 +290,10 @@ class Quantile(Target):
         return min(self._levels(trust)) <= 0  # evidence section 11
 
     @property
+    def is_symmetric(self) -> bool:
+        return self.problem.level == 0.5  # T6: (1-e)/2 = 1/2 - e/2
+
+    @property
     def strict_by_pairs(self) -> bool:
         return False
 

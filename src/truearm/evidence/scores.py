@@ -84,6 +84,10 @@ class Scores(Target):
     def eps_limit(self, adversary: Adversary) -> float:  # noqa: ARG002
         return 0.5  # two wrong scores move a difference by 2 eps, and eps is below one half elsewhere
 
+    @property
+    def is_symmetric(self) -> bool:
+        return self.problem.items is None  # extensions B1: on a list all adversaries are alike
+
     def looks(self, sample: Sample) -> float:
         known = sample.values[np.isfinite(sample.values)]
         return float(known.mean()) if known.size else math.nan

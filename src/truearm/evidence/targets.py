@@ -103,6 +103,11 @@ class Target(ABC):
         return trust.eps >= self.eps_limit(trust.adversary)
 
     @property
+    def is_symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as a prescient one with all of it."""
+        return True
+
+    @property
     def strict_by_pairs(self) -> bool:
         """Whether margins come from the leader's whole sample alone, because legs may not give nested claims."""
         return True
