@@ -167,6 +167,7 @@ def of_many_arms(rounds):
 
 
 def main(rows=10_000_000, rounds=7):
+    analyze({"A": range(50), "B": range(100, 150)})  # loads what an analysis needs
     of_files(rows, rounds)
     print()
     of_frames(rows, rounds)

@@ -1,6 +1,6 @@
 """Every formula address resolves to a heading or a bold label in docs/, and no page from elsewhere is cited.
 
-An address is a page and its labels (`evidence T3, T7`, `audit 2.B (iv)`, `docs/audit.md 2`), a label whose page
+An address is a page with labels (`evidence T3, T7`, `audit 2.B (iv)`, `docs/errata.md E1`), a label whose page
 is clear (`T4b`, `E13`), or a statement of the paper or of Howard and Ramdas in docs/bounds.md (`Alg. 3`).
 It resolves if the page has exactly one heading or bold text that begins with the label; an item such as `(iv)` has
 to be in the text under it. Comments, docstrings and messages of all code are read, and all pages.
