@@ -474,7 +474,9 @@ class Store:
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
         before = self._row(0)
-        [(count, last)] = self._database.execute("SELECT count(*), coalesce(max(position), 0) FROM truearm_event")
+        [(count, last)] = self._database.execute(
+            "SELECT count(*), coalesce(CAST(max(position) AS BIGINT), 0) FROM truearm_event"
+        )
         while rows := self._database.rows(_NAME, before.position, CHUNK_ROWS):
             check_chain(rows, before.position, before.digest, str(self.path))
             if heads is not None:

@@ -31,7 +31,7 @@ except ImportError:  # Windows, where no command is measured
 TAIL_BYTES = 8192  # kept of an output stream: a screenful for a person, a last line for the stdout metric
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _MARK = "TRUEARM_RUN"  # the variable whose value no other run has
-_MAX_POLL_S = 86_400.0  # a poll counts milliseconds in 32 bits
+_MAX_POLL_S = 1.0  # a signal that arrives right before a poll is handled after it
 _running: dict[int, str] = {}  # the mark of every process that is waited for
 _ends = threading.Event()  # set while all runs are being killed, also one that was just started
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
