@@ -214,7 +214,8 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
 def explicit_options(ctx: click.Context, besides: Collection[str] = ()) -> dict[str, Any]:
     """Return the arguments of a verb that the user gave, by parameter, without those `besides`."""
     typed = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    return {name: ctx.params[name] for name in typed if name not in besides}
+    # an argument that takes any number of words counts as given in click 8.2, even if there are none
+    return {name: ctx.params[name] for name in typed if name not in besides and ctx.params[name] != ()}
 
 
 def _entries(table: str) -> list[str]:
