@@ -52,7 +52,6 @@ def test_without_colors_the_words_are_the_same():
 
 
 def test_long_commands_are_shortened_and_their_numbers_stay():
-    """Two commands of 90 letters hid all columns but half of one."""
     said = plain(on_a_terminal(*WORDS[:4], f"echo 1 {'x' * 90}", f"echo 2 {'x' * 90}", "-v", COLUMNS="80"))
     assert re.search(r"^command +runs +median +ratio per round +standing$", said, re.MULTILINE)
     assert re.search(r"^echo 1 x+… +\d+ +1 .*best$", said, re.MULTILINE)

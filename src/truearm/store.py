@@ -487,8 +487,11 @@ class Store:
             raise VerificationError(f"{self.path}: {_CHANGED}")
 
     def check_file_content(self) -> None:
-        """Raise if pages are damaged."""
+        """Raise if pages are damaged, or if the table is not the one created: a view could answer anything."""
         [(found,)] = self._database.execute("PRAGMA integrity_check(1)")
+        table = self._database.execute("SELECT sql FROM sqlite_master WHERE name = 'truearm_event'")
+        if table != [(_TABLES[0].format(bytes="BLOB", rowless=" WITHOUT ROWID"),)]:
+            found = "its table differs"
         if found != "ok":
             raise ProtocolError(f"the file was changed or damaged ({found})")
 
