@@ -2,12 +2,12 @@
 
     python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
-The total time is --minutes, on two quiet cores: about 15 for the small sizes of most benchmarks, the rest for the
-race with hyperfine, which comes last. It runs in a copy (build/bench) and overwrites only benchmarks/RESULTS.md,
-so the full-size results, which pages quote and tests compare, do not change. `--full` runs at full size and in
-place, for hours. A benchmark that fails, exceeds 5 minutes or lacks another tool is reported and does not stop
-the others; the page is written after each. `--collect` runs nothing and writes the page from the full-size
-results.
+The total time is --minutes, on two quiet cores: at most two thirds for the small sizes of most benchmarks, the
+rest for the race with hyperfine, which comes last. It runs in a copy (build/bench) and overwrites only
+benchmarks/RESULTS.md, so the full-size results, which pages quote and tests compare, do not change. `--full` runs
+at full size and in place, for hours. A benchmark that fails, exceeds 5 minutes or lacks another tool is reported
+and does not stop the others; the page is written after each. `--collect` runs nothing and writes the page from the
+full-size results.
 """
 
 import argparse
@@ -72,7 +72,7 @@ VERSIONS = (
     *("numpy", "scipy", "numba", "duckdb", "polars", "pandas", "pyarrow"),
     *("river", "mabwiser", "optuna", "pyperf", "pytest-benchmark"),
 )
-LAST = "race_vs_hyperfine"  # has what time is left, half of all at least
+LAST = "race_vs_hyperfine"  # has the time that is left, a third of all at least
 LATE = 300.0  # seconds for any other
 
 
@@ -192,7 +192,7 @@ def main():
         for name in sorted(names, key=LAST.__eq__):
             left = end - time.monotonic()
             if not asked.full and name != LAST:
-                left = min(left - total / 2 * (LAST in names), LATE)
+                left = min(left - total / 3 * (LAST in names), LATE)
             told[name] = run(name, folder, sizes.get(name, ""), left)
             print(f"{name:20} {told[name][0]}", flush=True)
             write(told, what)

@@ -239,6 +239,8 @@ def test_broken_workbooks_are_told_in_words(workbook, tmp_path, seed, cases):
     for data in broken_workbooks(random.Random(seed), workbook, cases):
         (tmp_path / "x.xlsx").write_bytes(data)
         ran("analyze", str(tmp_path / "x.xlsx"), "--arm", "arm", "--value", "value")
+    (tmp_path / "x.csv").write_bytes(workbook.read_bytes())
+    assert "--kind 'excel'" in ran("analyze", str(tmp_path / "x.csv"), "--arm", "arm", "--value", "value").stderr
 
 
 # Arrow and Parquet: in processes of their own, because what goes wrong there ends a process

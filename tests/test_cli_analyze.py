@@ -66,9 +66,10 @@ def test_a_unit_and_an_order(timed):
 
 
 def test_a_value_named_like_a_time_is_questioned_unless_the_goal_is_given(tmp_path):
-    (tmp_path / "t.csv").write_text("site,latency_ms\n" + "A,1\nA,2\nB,3\nB,4\n" * 40)
+    (tmp_path / "t.csv").write_text("site,latency_ms\n" + "A,1\nA,2\nB,3\nB,4\n" * 4)
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms")
     assert "if latency_ms is a time, use --goal min" in " ".join(ended.stdout.split())
+    assert "chosen before the first of them, --design fixed has" in " ".join(ended.stdout.split())
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
     assert "--goal" not in ended.stdout
 

@@ -108,9 +108,6 @@ def test_no_name_reaches_a_terminal_raw(how, tmp_path):
         assert is_quiet(shown.replace("\t", " ")), words
 
 
-# Bounds on work
-
-
 @pytest.mark.parametrize(
     ("hook", "says"), [("-s", "give it more time, or run it before the race"), ("-p", "0.1 s"), ("-C", "0.1 s")]
 )
@@ -122,7 +119,7 @@ def test_a_race_whose_hook_hangs_ends_with_an_error(hook, says):
 def test_processes_left_behind_are_reported():
     assert measure(Command("sleep 1 & true")).run.left_behind
     if sys.platform == "linux":  # in a session of its own
-        assert measure(Command("setsid -f sleep 1")).run.left_behind
+        assert measure(Command("setsid -f sleep 1; sleep 0.1")).run.left_behind
     assert not measure(Command("sleep 0.01 & wait")).run.left_behind
     found = CliRunner().invoke(main, ["race", "-r", "2", "sleep 1 & true", "echo"])
     assert "2 runs of sleep 1 & true left processes running" in " ".join(found.stdout.split())

@@ -112,7 +112,7 @@ class Answer(NamedTuple):
 
 
 def pages() -> ModuleType:
-    """Return the module that makes pages: a verb that makes none starts without it."""
+    """Import and return the module that makes pages, which most verbs start without."""
     from truearm.report import pages
 
     return pages

@@ -86,9 +86,11 @@ def as_options(text: str, command: click.Command, argument: str | None = None) -
         if found[1] not in options:
             return found[0]
         value = {"True": "", "None": "none"}.get(found[2], found[2]).strip("()").replace(", ", " ")
-        return f"{options[found[1]]} {value}".rstrip()
+        return f"{options[found[1]]} {value}".rstrip() + "\0"
 
-    text = ARGUMENT.sub(write, text).replace(", --", " --")
+    text = (
+        ARGUMENT.sub(write, text).replace("\0, --", " --").replace("\0", "")
+    )  # options have no comma between them
     if argument in options:
         text = re.sub(rf"^{argument}\b|(?<=remove ){argument}\b", options[argument], text)
     return text

@@ -124,6 +124,7 @@ _TYPES: dict[str, click.ParamType] = {  # type: ignore[type-arg]  # by metavar; 
 _CHECKS: dict[str, Callable[[str], Any]] = {
     "N": partial(_number, read=int, low=1),
     "COUNT": partial(_number, read=int, low=0),
+    "SEED": partial(_number, read=int, low=0),
     "BYTES": partial(_number, read=int, low=1000),
     "PORT": partial(_number, read=int, low=0, high=65535),
     "ARMS": partial(_number, read=int, low=2, high=1000),  # a minute of work
@@ -164,10 +165,10 @@ _SHARED = f"""
 --tiers  Put all arms in order, as far as it is certain: groups and places.
 --arm COLUMN  The column that names the arm.
 --value COLUMN  The column that holds the reading.
---unit COLUMN  The column of what was drawn independently (process, user, item): readings of one unit become one,
+--unit COLUMN  The column that names the independent unit (process, user, item): readings of one unit become one,
     their median.
---round COLUMN|rows  The column of what arms were measured in side by side (item, person, day), or 'rows' of a
-    wide file: compares which arm wins more than half of the rounds.
+--round COLUMN|rows  The column that names the round (item, person, day), or 'rows' if each row of a wide file
+    is one: compares which arm wins more than half of the rounds.
 --order COLUMN|rows  'rows' if rows are in order of measurement, or the column to sort them by; otherwise their
     order says nothing.
 --sep MARK  The separator of cells, if it is not one of , ; | and tab.
@@ -178,7 +179,7 @@ _SHARED = f"""
 --kind {"|".join(sorted(set(KINDS.values())))}  What the file is, if neither its ending nor, on standard input,
     its beginning says.
 --timeout SECONDS  Kill a run after this many seconds; it counts at its worst.
---seed COUNT  Fixes the order; random by default.
+--seed SEED  Fixes the order; random by default.
 --json  Print the result as JSON.
 --export-html FILE|-  Write a self-contained page.
 -q, --quiet  No progress, and no text but the result.

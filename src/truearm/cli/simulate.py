@@ -23,7 +23,7 @@ _OPTIONS = """
 --attack none|worst|benign  What the bad readings are, at the declared share. [default: none]
 + contamination delta
 --replications N  Runs of each policy and instance. [default: 100]
---seed COUNT  The same seed gives the same table. [default: 0]
+--seed SEED  The same seed gives the same table. [default: 0]
 --workers N  Processes to run in. [default: 1]
 + json
 """

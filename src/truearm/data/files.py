@@ -43,6 +43,7 @@ _HEAD_LINES = 64  # lines of a file in which its header is looked for
 _MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: they are allocated whether filled or not
 _SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # one line per command
 _MARKS = {"utf-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "utf-16": (b"\xff\xfe", b"\xfe\xff")}
+_BINARIES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}  # by their first bytes
 _DECIMALS = "column {!r} holds numbers with decimals, whose digits are not kept; write names as strings"
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})([0-9]+)"|<(?:\w+:)?row\b[^>]*?\br="([0-9]+)"')
 
@@ -126,11 +127,15 @@ def _spool(folder: Path) -> Path:
         raise InvalidArgument(msg, "file") from None
     with spool.open("rb") as opened:
         first, _, rest = opened.read(1 << 16).partition(b"\n")
-    marks = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}
-    ending = next((ending for mark, ending in marks.items() if first.startswith(mark)), ".csv")
+    ending = _binary_ending(first) or ".csv"
     if first.lstrip()[:1] in (b"{", b"["):
         ending = ".jsonl" if first.rstrip()[-1:] == b"}" and rest.strip()[:1] == b"{" else ".json"
     return spool.rename(folder / f"stdin{ending}")
+
+
+def _binary_ending(start: bytes) -> str | None:
+    """Return the usual ending of a file that begins with these bytes, if it is not text."""
+    return next((ending for mark, ending in _BINARIES.items() if start.startswith(mark)), None)
 
 
 def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
@@ -139,7 +144,12 @@ def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path
         return file
     try:
         with importers.unpack(file) as opened:
-            start = opened.read(4)
+            start = opened.read(6)
+        if ending := _binary_ending(start):
+            kind = KINDS[ending]
+            raise InvalidArgument(
+                f"{file.name!r} is not text but a file of kind {kind}; use kind={kind!r}", "kind"
+            )
         encoding = form.encoding or next((name for name, marks in _MARKS.items() if start.startswith(marks)), None)
         if encoding is None and start[1:2] == b"\0" == start[3:4]:
             encoding = "utf-16-le"  # two letters of ASCII without a mark

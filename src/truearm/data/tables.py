@@ -114,7 +114,7 @@ class Table:
     """Columns that become the readings of each arm; cells are sequences in memory."""
 
     is_padded = True
-    """Whether empty cells at the end of a wide column say only that it is shorter than others."""
+    """Whether empty cells at the end of a wide column mean that it is shorter, not that readings are missing."""
 
     def __init__(self, cells: Mapping[Any, Any], form: Form, *, is_padded: bool = True) -> None:
         check_distinct(map(str, cells))

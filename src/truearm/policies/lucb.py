@@ -26,7 +26,7 @@ from truearm.policies import Batch, Eager, Standing, Told, check_compares
 from truearm.problem import Interval, Problem, as_number, check_count, require
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1 << 16)
 def limit_rank(n: int, p0: float, alpha: float, t_opt: int = 1000) -> int:
     """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none.
 
