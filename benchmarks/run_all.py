@@ -56,7 +56,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "means": "100",
     "optimality": "binomial",
     "plausible_range": "12",
-    "plan": "40",
+    "plan": "12",
     "priors": "--runs 2 --first 2",
     "race_vs_hyperfine": "--jobs 1 --trials 1000 --minutes {minutes:.1f} --commands 2",
     "revisions": "--max-time 60s",
