@@ -94,7 +94,7 @@ def peers(runs, executor):
         instance = lab.instance(name)
         attack = lab.worst(instance, 0.05)
         ours = ratio("toptwo", instance, attack, None, runs=runs, executor=executor)
-        lucb = ratio(Lucb(growth=0.0), instance, attack, None, runs=max(runs // 10, 4), executor=executor)
+        lucb = ratio(Lucb(growth=0.0), instance, attack, None, runs=max(runs // 2, 10), executor=executor)
         regularity = Regularity(
             B=max(law.minimal_B(REACH) for law in instance.arms),
             m2=max(law.m2 for law in instance.arms),
