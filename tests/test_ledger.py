@@ -42,6 +42,9 @@ def test_levels_follow_the_verdicts(tmp_path):
         assert [gate.level for gate in ledger.gates] == pytest.approx([0.0025, 0.0025, 0.005, 0.005])
         assert all(gate.accepted == (gate.log_evidence >= -math.log(gate.level)) for gate in ledger.gates)
         assert ledger.spent == pytest.approx(4 * 0.0025)
+    with ta.Ledger(tmp_path / "good.db", expected=5, delta=0.5) as ledger:  # gate 6 had a level of 0.73
+        gates = [ledger.accept(str(n), lambda: 9.0, lambda: 10.0, goal="min") for n in range(6)]
+        assert (gates[-1].level, gates[-1].verdict) == (0.49, "accepted")
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(9.0, "accepted"), (9.9, "undecided"), (11.0, "not better")])

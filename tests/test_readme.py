@@ -12,9 +12,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"(?<![\w.^-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 QUOTED = re.compile(r"\]\((?:\.\./)?(benchmarks/results/\w+\.md)\)")
-LABEL = re.compile(
-    r"\[[^\]]*\]\([^)]*\)|`[^`]*`|\b[SE]\d+\b|Algorithm \d|k = [\d, ]+"
-)  # links, code, names of settings
+LABEL = re.compile(r"\[[^\]]*\]\([^)]*\)|`[^`]*`|\b[SE]\d+\b|Algorithm \d|k = [\d, ]+")  # links, code, settings
 
 
 def numbers(text):
@@ -51,11 +49,9 @@ def test_the_first_program_prints_what_the_page_says():
 
 
 def test_what_is_measured_by_make_bench_is_in_a_release():
-    left_out = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
-        "targets"
-    ]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     assert "benchmarks/RESULTS.md" in (ROOT / "docs/figures.md").read_text(encoding="utf-8")
-    assert not any("benchmarks" in each for each in left_out["sdist"]["exclude"])
+    assert not any("benchmarks" in each for each in build["targets"]["sdist"]["exclude"])
 
 
 def test_continuous_integration_calls_what_the_page_names():

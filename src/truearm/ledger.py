@@ -95,7 +95,7 @@ class Ledger:
         "fdr" bounds the expected share of accepted candidates that are not better than their base, "any" the
         chance that there is one.
     expected
-        About how many gates there will be. More are allowed, at smaller levels.
+        About how many gates there will be. They share half of delta; all gates after them share the rest.
 
     Examples
     --------

@@ -91,6 +91,7 @@ def is_hidden(result: Result) -> bool:
 ErrorRate = Literal["fdr", "any"]
 GateVerdict = Literal["accepted", "not better", "undecided", "doubtful", "open"]
 BASE = "base"  # what the function that a candidate is compared with is called
+MAX_LEVEL = 0.49  # extensions L2: many acceptances raise levels; a study at delta = 2 level needs delta < 1
 
 
 def weight(number: int, expected: int) -> float:
@@ -170,7 +171,7 @@ class Account:
     def next_level(self) -> float:
         """The level of the next gate (extensions L1, L2)."""
         share = self.delta * weight(len(self.gates) + 1, self.expected)
-        return share * (1 + self.accepted * (self.error_rate == "fdr"))
+        return min(share * (1 + self.accepted * (self.error_rate == "fdr")), MAX_LEVEL)
 
     def open(self, name: str, base: str, details: Mapping[str, Any]) -> LedgerGate:
         """Return the next gate, which is not added yet."""

@@ -1206,7 +1206,7 @@ def ledger(account: Account) -> list[str]:
     more = f"{percent(account.spent)} of {percent(account.delta)} is spent"
     following = f"the next gate needs evidence of {evidence(-math.log(account.next_level))}"
     late = len(account.gates) >= account.expected
-    planned = f"; {count(account.expected)} gates were expected, so levels are smaller now" if late else ""
+    planned = f"; {count(account.expected)} gates were expected, so weights shrink from here" if late else ""
     return [
         f"{ledger_headline(account)}.",
         f"{ledger_guarantee(account)} This covers each acceptance here, not what was measured elsewhere, and not "
