@@ -144,7 +144,7 @@ def test_a_problem_reads_its_arguments():
         ),
         (lambda: ta.analyze({"A": [1.0]}, tolerence=1), "did you mean tolerance?"),
         (lambda: ta.plan(contamnation=0.1), "did you mean contamination?"),
-        (lambda: ta.find_best({"A": lambda: 1.0}, zebra=1), "arguments of the question are at_least, at_most"),
+        (lambda: ta.find_best({"A": lambda: 1.0}, zebra=1), "the arguments of a problem are at_least, at_most"),
         (lambda: ta.suite({"a": [1]}, arm="a", round="a", reference="1", detla=1), "did you mean delta?"),
     ],
 )

@@ -216,7 +216,7 @@ def test_estimates_that_decide_less_say_so():
 
 
 WRONG = [
-    ({"schema": 2}, "a result of schema 2 is from another truearm; this one reads 3"),
+    ({"schema": 2}, "the result has schema 2, but this truearm reads 3; make it again"),
     ({"status": "sure"}, "result.status: invalid enum value 'sure'"),
     ({"pulls": {"total": 3, "arms": {"A": None}}}, "result.pulls[...]: expected `int`"),
     ({"pulls": None}, "this is not a result of truearm: TypeError"),

@@ -1,4 +1,4 @@
-"""Analyze existing data: which arm is best, which arms are excluded, and what more data would decide.
+"""Analyze existing data: which arm is best, which arms are excluded, and how much more data would decide.
 
 The order of pulls is unknown, so arms are compared in pairs (evidence section 11). An arm is excluded when another
 arm is better with log-evidence log((k-1)/delta); the only arm left is the best, with error probability delta
@@ -138,12 +138,12 @@ def analyze(
     data = load(frame, columns, Reduction.of(at_least=at_least, at_most=at_most), Form.of(**form), query)
     tapes = _tapes(data)
     problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
-    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an export may be
+    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an exported race may be blind
     msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
     refuse(is_blind, msg, "contamination", "blind")
     if problem.score_range is not None:
         _check_scores(problem, tapes)
-    asked = _Asked(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
+    asked = _Questions(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
     found = _analyze(problem, data, design, asked)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
@@ -186,7 +186,7 @@ def repeat_analysis(
     if wrong or options["method"] not in ("holm", "fdr"):  # a certificate is untrusted input
         raise InvalidArgument(f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}")
     ordered = options.pop("ordered")
-    asked = _Asked(**options).check(certificate.problem, certificate.design)
+    asked = _Questions(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _tapes(data)
     msg = "a table of counts does not record the order of readings, but ordered is true"
@@ -230,7 +230,7 @@ def _sort_samples(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tu
         return tuple(pool.map(sample, tapes)), mark.result()
 
 
-class _Asked(NamedTuple):
+class _Questions(NamedTuple):
     """What is asked besides the best arm."""
 
     pairs: bool
@@ -238,7 +238,7 @@ class _Asked(NamedTuple):
     method: Method
     tiers: bool
 
-    def check(self, problem: Problem, design: Design) -> "_Asked":
+    def check(self, problem: Problem, design: Design) -> "_Questions":
         """Raise for a question without an answer before any work is done."""
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
@@ -251,7 +251,7 @@ class _Asked(NamedTuple):
 
 
 def _analyze(
-    problem: Problem, data: Dataset, design: Design, asked: _Asked, given: Sequence[Alarm] = ()
+    problem: Problem, data: Dataset, design: Design, asked: _Questions, given: Sequence[Alarm] = ()
 ) -> Analysis:
     """Analyze readings; refine counts where they do not decide or are coarse.
 

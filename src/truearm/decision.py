@@ -36,23 +36,24 @@ class Decision:
         self.verdict: Verdict | None = None
         self.noticed: tuple[Alarm, ...] = ()
         self.overlapping = False  # whether a decision was made while pulls were out
-        self._looked = 0  # events that an impatient policy has seen
-        self._fed = (0,) * k  # draws of each arm that a patient policy has seen
+        self._events_seen = 0  # events that an impatient policy has seen
+        self._draws_seen = (0,) * k  # draws of each arm that a patient policy has seen
         self._serials = tuple(Serial(i) for i in range(k))
-        self._checked = (0,) * k  # draws of each arm whose order was checked
-        self._watched = 0  # readings at that check
+        self._draws_checked = (0,) * k  # draws of each arm whose order was checked
+        self._readings_checked = 0  # readings at that check
 
     def inform(self, log: Log) -> None:
         """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
         while True:
             if not self.policy.patient:
-                new, self._looked = log.arrivals_since(self._looked), log.position
+                new, self._events_seen = log.arrivals_since(self._events_seen), log.position
             else:
                 batch = self.policy.ask(self.state)
                 wanted = {} if isinstance(batch, Verdict) else batch
                 counts = [wanted.get(arm, 0) for arm in log.names]
-                new = log.whole(self._fed, counts)
-                self._fed = tuple(fed + count * bool(new) for fed, count in zip(self._fed, counts, strict=True))
+                new = log.whole(self._draws_seen, counts)
+                pairs = zip(self._draws_seen, counts, strict=True)
+                self._draws_seen = tuple(seen + count * bool(new) for seen, count in pairs)
             if not new:
                 return
             told = {arm: Told(draws, orient(values, self.problem, arm)) for arm, (draws, values) in new.items()}
@@ -67,14 +68,14 @@ class Decision:
         if isinstance(answer, Verdict):
             self.end(log, answer)
             return {}
-        is_time = not self._is_alike and is_due(self._watched, log.readings)
+        is_time = not self._is_alike and is_due(self._readings_checked, log.readings)
         if is_time and self._find_dependence(log, LATE_PULLS):
             self.end(log, Verdict(status=Status.EXHAUSTED, candidates=log.names))
             return {}
         if not self.policy.patient:
             return answer
-        issued = zip(log.names, self._fed, log.tickets, strict=True)
-        return {arm: max(0, fed + answer.get(arm, 0) - len(tickets)) for arm, fed, tickets in issued}
+        issued = zip(log.names, self._draws_seen, log.tickets, strict=True)
+        return {arm: max(0, seen + answer.get(arm, 0) - len(tickets)) for arm, seen, tickets in issued}
 
     def interrupt(self, log: Log) -> None:
         """End now with the verdict that an ask would find."""
@@ -86,7 +87,7 @@ class Decision:
         self.end(log, answer)
 
     def end(self, log: Log, verdict: Verdict) -> None:
-        """End with a verdict, or in doubt if readings depend on time, and not equally for all arms."""
+        """End with a verdict, or as doubtful if readings depend on time in ways that the arms do not share."""
         k, rounds = len(log.names), self.problem.rounds
         tapes = [log.tape(i)[0] for i in range(k)]
         # drift that all arms of a round share does not matter
@@ -104,13 +105,13 @@ class Decision:
 
     def _find_dependence(self, log: Log, late: int = 0) -> tuple[Alarm, ...]:
         """Return the arms whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
-        self._watched = log.readings
-        seen = enumerate(self._checked)
+        self._readings_checked = log.readings
+        seen = enumerate(self._draws_checked)
         checked = tuple(max(first, log.prefix(i), len(log.tickets[i]) - late) for i, first in seen)
-        new = [log.tape(i, *ends) for i, ends in enumerate(zip(self._checked, checked, strict=True))]
+        new = [log.tape(i, *ends) for i, ends in enumerate(zip(self._draws_checked, checked, strict=True))]
         pairs = zip(self._serials, new, strict=True)
         self._serials = tuple(serial.extend(values[arrived]) for serial, (values, arrived) in pairs)
-        self._checked = checked
+        self._draws_checked = checked
         return alarms.dependence(self.problem, self._serials)
 
 

@@ -2,8 +2,9 @@
 
 TruearmError
 ├── InvalidArgument   (also ValueError)    a value outside its domain; nothing was computed
+│   ├── UnknownArgument (also TypeError)   a keyword that the function does not have
 │   └── OutOfReach                         a theorem's condition fails; the message says what would satisfy it
-├── ProtocolError     (also RuntimeError)  ask or tell called at the wrong time; nothing changed
+├── ProtocolError     (also RuntimeError)  a call that does not fit the study or its log; nothing changed
 ├── ArmFailed         (also RuntimeError)  a pull raised; carries the result so far
 ├── CommandFailed     (also RuntimeError)  a user's command failed; carries its exit code and last output
 └── VerificationError (also ValueError)    a certificate does not match its readings, or a log was changed
@@ -22,8 +23,8 @@ ARGUMENT = re.compile(r"""(?<!['"\w-])([a-z_]+)=('[^']*'|\([^()]*\)|[^\s,;:]*[^\
 
 def first_line(error: Exception) -> str:
     """Return the first line of another library's error."""
-    words = str(error).splitlines()
-    return f"{words[0]:.200}" if words else type(error).__name__
+    lines = str(error).splitlines()
+    return f"{lines[0]:.200}" if lines else type(error).__name__
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -52,15 +53,15 @@ class UnknownArgument(InvalidArgument, TypeError):
 
 
 class OutOfReach(InvalidArgument):
-    """The conditions of a theorem are not met."""
+    """A request outside the conditions of a theorem."""
 
 
 class ProtocolError(TruearmError, RuntimeError):
-    """Ask or tell was called at the wrong time; nothing changed."""
+    """A call that does not fit the state of a study or its log; nothing changed."""
 
 
 class ArmFailed(TruearmError, RuntimeError):
-    """A pull raised an exception, which is the cause of this one.
+    """A pull that raised an exception, which is the cause of this one.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class ArmFailed(TruearmError, RuntimeError):
 
 
 class CommandFailed(TruearmError, RuntimeError):
-    """A user's command failed, and the caller did not ask to continue.
+    """A user's command that failed, where the caller did not ask to continue.
 
     Attributes
     ----------
@@ -92,4 +93,4 @@ class CommandFailed(TruearmError, RuntimeError):
 
 
 class VerificationError(TruearmError, ValueError):
-    """A certificate does not match its readings, or a log was changed."""
+    """A certificate that does not match its readings, or a log that was changed."""

@@ -1,4 +1,4 @@
-"""Score models on a list of items until it is known which has the highest mean score (extensions B)."""
+"""Score models on a list of items until it is known which has the best mean score (extensions B)."""
 
 import asyncio
 import inspect
@@ -60,7 +60,7 @@ def evaluate(
     store: str | Path | None = None,
     progress: bool = True,
 ) -> Result:
-    """Score arms on items in random order until one is known to have the highest mean score on the whole list.
+    """Score arms on items in random order until one is known to have the best mean score on the whole list.
 
     Every arm is scored on the same items, each item once, and arms that lost are dropped. The claim is about the
     scores as given; `contamination=` allows for a share of wrong ones (docs/extensions.md B).

@@ -1,4 +1,4 @@
-"""The events from which `Study.replay` rebuilds a study; nothing here decides.
+"""The events from which `Study.replay` rebuilds a study; no decision is made here.
 
 `Log` keeps the pulls and readings of a study in arrays, and lists their events.
 """
@@ -32,9 +32,9 @@ LOG_MISMATCH = "the log does not match its definition: it was edited, or written
 class Event(NamedTuple):
     """Something that happened to a study; its fields are the columns of a log.
 
-    A pull was handed out ("issued", or "counted" by `ask_counts`, in the order of the arms), its
-    reading came in ("told"), it never started ("released"), or the study ended ("stopped", or an `ask` found that
-    the readings decide).
+    A pull was handed out ("issued", or "counted" by `ask_counts`, in the order of the arms), its reading came in
+    ("told"), it never started ("released"), or the study ended ("stopped": by `stop`, or because the readings
+    decided in an `ask`).
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Event(NamedTuple):
     """The number of a pull among those of its arm, from 0 (audit 1.m)."""
     value: Any = None
     notes: Notes | None = None
-    """What else is known about a reading: an exit code, a user time, a host."""
+    """What else is known about a reading: an exit code, the user CPU time, a host."""
 
 
 class Noted(float):

@@ -83,7 +83,7 @@ class Book(Account):
 
 
 class Ledger:
-    """Accept or reject many candidates with one error rate for all decisions.
+    """A file of decisions to accept or reject candidates, with one error rate for all of them.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Ledger:
         asked = Account(delta=delta, error_rate=error_rate, expected=expected)
         self._database = Database(path, LEDGER)
         text = store.to_json("settings", asked.settings)
-        first = Row(0, "begun", None, None, None, None, text, store.first_digest(text), None, 0.0)
+        first = store.first_row(text)._replace(at=0.0)
         try:
             with self._database.write(_NAME):
                 if self._database.last(_NAME) is None:
@@ -276,7 +276,7 @@ def _gate_problem(candidate: str, **options: Unpack[ProblemOptions]) -> Problem:
 
 
 def at_level(problem: Problem, level: float) -> Problem:
-    """Return the problem of a gate that accepts at evidence 1/level: rounds of two arms decide at 2/delta (E1)."""
+    """Return a gate's problem, which accepts at evidence 1/level: two arms decide at 2/delta (extensions E1)."""
     return replace(problem, delta=2 * level)
 
 

@@ -1,8 +1,9 @@
 """Predict whether a study can be decided, and how many pulls it will take.
 
-The laws of the readings are assumed (a family and gaps) or taken from a pilot. Two cases: the readings turn out
-clean although a share eps of them might not be, and the bad readings do their worst. Lower bounds hold for every
-method (evidence section 3); what `toptwo` needs is a formula in the characteristic time, fitted to simulations.
+The laws of the readings are assumed (a family and gaps) or taken from a pilot. Three cases: the readings turn out
+clean although a share eps of them might not be, bad readings do their worst, and the same under the paper's
+assumption. Lower bounds hold for every method (evidence section 3); what `toptwo` needs is a formula in the
+characteristic time, fitted to simulations.
 """
 
 import math

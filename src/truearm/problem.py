@@ -34,7 +34,7 @@ class Adversary(StrEnum):
 
 
 class Interval(NamedTuple):
-    """A closed interval; an infinite end says that the readings bound nothing on that side.
+    """A closed interval; an infinite end means that the readings give no bound on that side.
 
     `low > high` happens only when the readings contradict the declared contamination.
     """
@@ -180,7 +180,8 @@ class Contamination:
 
     A causal adversary is blind to the future. None follows the paper: the oblivious adversary is causal, the
     prescient and the malicious one are not. A real attacker is causal, and needs less evidence (evidence T1, T4).
-    `error` is how likely the bound itself is wrong, if it comes from an audit: it adds to every delta.
+    `error` is how likely the bound itself is wrong, if it comes from an audit: it adds to every delta. `blind` is
+    for rounds in random order, which need no eps (extensions R).
 
     Examples
     --------
@@ -280,7 +281,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Handicap:
-    """An arm that is judged as if it were worse by a tolerance: only an arm worse by more loses to it."""
+    """An arm that is judged as if it were worse by a tolerance: others lose to it only if worse by more."""
 
     arm: str
     tolerance: Tolerance
@@ -368,7 +369,7 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
         if name in names:
             continue
         near = get_close_matches(name, [*names, "max_pulls", "max_seconds", "on_error", "progress", "workers"], 1)
-        others = f"see help() of the function; arguments of the question are {', '.join(names)}"
+        others = f"see help() of the function; the arguments of a problem are {', '.join(names)}"
         remedy = f"did you mean {near[0]}?" if near else others
         if name == "missing":
             remedy = "missing readings always count at their worst; remove it"
@@ -444,11 +445,11 @@ class Problem:
         if self.score_range is not None:
             self._check_scores()
         if self.rounds:
-            self._refuse_beside("rounds", "at_least", "at_most", "between", "regularity", "quantile")
+            self._refuse_with("rounds", "at_least", "at_most", "between", "regularity", "quantile")
         elif self.target == "share":
             self._check_share()
 
-    def _refuse_beside(self, chosen: str, *others: str) -> None:
+    def _refuse_with(self, chosen: str, *others: str) -> None:
         """Raise if a field is set that means nothing together with `chosen`."""
         for known in fields(self):
             value = getattr(self, known.name)
@@ -469,7 +470,7 @@ class Problem:
         name, other = ("at_most", "at_least") if self.at_least is None else ("at_least", "at_most")
         limit = getattr(self, name)
         require(math.isfinite(limit), name, limit, "be finite")
-        self._refuse_beside(name, other, "quantile", "goal", "dependent_arms", "handicap")
+        self._refuse_with(name, other, "quantile", "goal", "dependent_arms", "handicap")
         amount, relative = self.tolerance.amount, self.tolerance.relative
         points = f"{100 * amount:g}%" if relative else f"{amount:g}"
         msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"

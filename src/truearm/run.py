@@ -66,7 +66,7 @@ def find_best(
     seed: int | None = None,
     **options: Unpack[ProblemOptions],
 ) -> Result:
-    """Pull arms until it is known which has the best true median or share, and return the result.
+    """Pull arms until it is known which one is best, and return the result.
 
     Parameters
     ----------

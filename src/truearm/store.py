@@ -69,7 +69,7 @@ _LAST = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = %s ORDER BY positio
 
 
 class StoreError(TruearmError, RuntimeError):
-    """The database failed: nothing was acknowledged, and the same request may be sent again."""
+    """A failure of the database: nothing was acknowledged, and the same request may be sent again."""
 
 
 class Row(NamedTuple):
@@ -170,7 +170,7 @@ class Database:
     """The logs in a SQLite file or in a PostgreSQL database, for all threads of a process.
 
     Inside `with write(study)`, what the same thread reads and appends belongs to that transaction.
-    `application` is what a file is for; `timeout` are the seconds to wait for other writers and for a statement.
+    `application` says what the file is for; `timeout` is how many seconds other writers and a statement may take.
     """
 
     def __init__(self, url: str | Path, application: int = SERVED, timeout: float = 20.0) -> None:
@@ -231,7 +231,7 @@ class Database:
                 self._turn.release()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement and return its rows, for one that changes rows their number."""
+        """Run a statement and return its rows; if it changes rows, return how many."""
         with self._connection() as connection:
             cursor = connection.execute(statement.replace("%s", "?") if self.is_file else statement, values)
             return [(cursor.rowcount,)] if cursor.description is None else list(cursor.fetchall())
@@ -244,7 +244,7 @@ class Database:
         self._pages += 4 + len(rows) // 16
 
     def rows(self, study: str, after: int, limit: int = CHUNK_ROWS) -> list[Any]:
-        """Return the rows of a study after a position, as plain tuples: naming the columns takes as long again."""
+        """Return the rows of a study after a position, as plain tuples: making `Row`s would double the time."""
         return self.execute(_AFTER, (study, after, limit))
 
     def first(self, study: str) -> Row | None:
@@ -463,7 +463,7 @@ class Store:
         with self._database.write(_NAME):
             last = self._row(-1)
             if after not in (None, last.position):
-                raise ProtocolError(f"another process has written to {self.path}; start again with what it holds")
+                raise ProtocolError(f"another process has written to {self.path}; open it again to continue")
             self._database.append(_NAME, chain(texts, last.position, last.digest))
         return last.position + len(texts)
 
@@ -556,7 +556,7 @@ def lock(path: str | Path) -> Iterator[None]:
 def _check_version(name: str, version: int, known: int) -> None:
     if version != known:
         by = f"{'a newer' if version > known else 'an earlier'} truearm (version {version})"
-        raise InvalidArgument(f"{name} was written by {by}; install that one, or start a new one in another file")
+        raise InvalidArgument(f"{name} was written by {by}; install that version, or choose another file")
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:

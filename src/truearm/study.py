@@ -1,4 +1,4 @@
-"""A study: which arms to pull next, what they read, and what that decides so far.
+"""A study: which arms to pull next, their readings, and what these decide so far.
 
 A study joins a policy, which is pure, to pulls that run at the same time and come back late. Decisions happen at
 two moments only, so that replaying the events repeats them: in `tell` when no pull is out, and in `ask(n)` when
@@ -46,7 +46,7 @@ MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may 
 
 
 class Study:
-    """Ask which arms to pull, tell what they read, until it is known which is best.
+    """A search for the best arm: ask which arms to pull and tell what they read, until the study is done.
 
     Use it from one thread at a time: threads that share a study hold a lock while they ask or tell, not while they
     measure.
@@ -66,8 +66,8 @@ class Study:
         A function that returns a shuffled list, with randomness from outside; the log records the order.
     **options
         What is asked and assumed, as in `truearm.problem.ProblemOptions`: delta, contamination, tolerance,
-        quantile, goal, at_least, at_most, rounds, between, regularity, dependent_arms. In rounds `ask()` returns
-        whole rounds: all arms left, once each.
+        quantile, goal, at_least, at_most, rounds, between, regularity, dependent_arms, score_range, items. In
+        rounds `ask()` returns whole rounds: all remaining arms, once each.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Study:
 
     @property
     def done(self) -> bool:
-        """Whether it is decided; pulls that are still out need not be told."""
+        """Whether the study has ended; pulls that are still out need not be told."""
         return self._decision.verdict is not None
 
     @property
@@ -177,7 +177,7 @@ class Study:
 
     @property
     def _order_basis(self) -> str:
-        """What the blindness of rounds rests on: an order drawn outside, or the user's word (extensions R)."""
+        """Where the order of rounds comes from: outside, a seed, or nowhere if pulls overlap (extensions R)."""
         if self._is_parallel:
             return "parallel"
         return "drawn" if self._is_drawn else "seed"

@@ -1,6 +1,6 @@
 """Many metrics of the same runs, from a table: every metric is compared, with one error probability for all.
 
-`truearm race --metrics json` asks the same while runs are made.
+`truearm race --metrics json` does the same while it makes the runs.
 """
 
 import math

@@ -38,12 +38,12 @@ def time(
         By name, statements, or functions without arguments.
     setup
         Statements to run before each block of loops, not timed.
-    progress, seed, **options
-        As in `find_best`: delta, contamination ("blind" by default) and tolerance.
     runs
         The exact number of readings of each; by default as many as it takes, or 30 for a single code.
     max_seconds
         Time limit; 3 minutes by default.
+    progress, seed, **options
+        As in `find_best`: delta, contamination ("blind" by default) and tolerance.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from truearm.policies import Policy
 from truearm.problem import refuse
 from truearm.study import Study
 
-_Absent = object()  # stands for a missing part
+_ABSENT = object()  # stands for a missing part
 _LARGEST = sys.float_info.max
 RELATIVE_ACCURACY = 1e-6  # reports show four digits, and machines differ in the last of sixteen
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # another version may word these differently
@@ -63,8 +63,8 @@ def verify(
     result
         The result of a study or an analysis, or the dictionary that its JSON holds.
     readings
-        Per arm in order of pull, None for a pull without a reading; or a study, whose log is replayed. Those
-        in the result if None. A study that decided while pulls were out needs its log.
+        Per arm in order of pull, None for a pull without a reading; or a study, whose log is replayed. By default
+        those in the result. If a study decided while pulls were out, its log is needed.
     policy
         The policy object, if it was one of your own.
 
@@ -237,15 +237,15 @@ def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:
 
 
 def _compare(given: Mapping[str, Any], expected: Mapping[str, Any], trust: tuple[str, ...] = ()) -> Verified:
-    """Raise at the first part that differs, except in wording; other keys are not about the decision."""
+    """Raise at the first part that differs, except in wording; ignore keys that are not about the decision."""
     worded, beside = [], tuple(key for key in given if key not in expected)
     for path, one, other in _differences({key: given[key] for key in given if key in expected}, expected):
         name = ".".join(map(str, path)).replace(".[", "[")
         if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
             worded.append(f"the wording of {name}, which differs in this version")
             continue
-        said = "is not there" if one is _Absent else f"is {one!r:.80}"
-        msg = f"{name} {said}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
+        said = "is not there" if one is _ABSENT else f"is {one!r:.80}"
+        msg = f"{name} {said}, but the readings give {'nothing' if other is _ABSENT else f'{other!r:.80}'}"
         raise VerificationError(msg)
     return Verified((*trust, *worded), beside)
 
@@ -258,10 +258,10 @@ def _differences(
     """Iterate over the parts that differ, in the order of what was expected."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
         for key in [*expected, *(key for key in given if key not in expected)]:
-            yield from _differences(given.get(key, _Absent), expected.get(key, _Absent), (*path, key))
+            yield from _differences(given.get(key, _ABSENT), expected.get(key, _ABSENT), (*path, key))
     elif isinstance(expected, list) and isinstance(given, Sequence) and not isinstance(given, str):
         for place in range(max(len(expected), len(given))):
-            one, other = ((part[place] if place < len(part) else _Absent) for part in (given, expected))
+            one, other = ((part[place] if place < len(part) else _ABSENT) for part in (given, expected))
             yield from _differences(one, other, (*path, f"[{place}]"))
     elif not _is_same(given, expected):
         yield path, given, expected

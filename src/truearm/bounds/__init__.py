@@ -1,8 +1,9 @@
 """Every inequality of the paper about estimating and choosing, printed and sharp. Numbers in, numbers out.
 
-One file for each thing that is bounded: what contamination alone can do, the median, the median absolute
-deviation, ranks, curves, the algorithms and the quality of their answer. `lower` says what no algorithm can do,
-`limits` what any must pull; docs/bounds.md maps theorems to functions.
+`contamination` has what contamination alone can do, `median` the errors of median and median absolute deviation,
+`ranks` order statistics and distribution functions, `algorithms` the pulls of the paper's algorithms and how good
+their answers are, `lower` what no algorithm can do, `limits` how much any must pull. docs/bounds.md maps theorems
+to functions.
 """
 
 # ruff: noqa: F403, F405 - `__all__` is the one list of public names

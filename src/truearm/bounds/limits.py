@@ -31,10 +31,10 @@ Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]
 """Rival and cuts to d_1 and d_j, each with all cuts left closed and then all of them right closed."""
 
 FIRST = 129  # first cuts: this many evenly in value, and in the level of each law
-_ADDED = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
+_NEW_CUTS = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
 _ROUNDS = 12
 _TINY = 1e-12
-_SETTLED = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
+_CUT_ACCURACY = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
 
 
 def kl(p: float, q: float) -> float:
@@ -164,7 +164,7 @@ def solve(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = Non
     found = _balance(table, many)
     for _ in range(_ROUNDS):
         near = [_around(table.cuts, side) for side in found[2]]
-        if all(np.all(np.ptp(new, axis=1) <= _SETTLED * np.ptp(table.cuts, axis=1)) for new in near):
+        if all(np.all(np.ptp(new, axis=1) <= _CUT_ACCURACY * np.ptp(table.cuts, axis=1)) for new in near):
             break
         table = table.join(_Table.of(costs, np.concatenate(near, axis=1)))
         found = _balance(table, many)
@@ -178,7 +178,7 @@ def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
     for _ in range(2):
         low = np.max(np.where(cuts < low, cuts, first), axis=1, keepdims=True)
         high = np.min(np.where(cuts > high, cuts, last), axis=1, keepdims=True)
-    share = np.arange(1, _ADDED + 1) / (_ADDED + 1)
+    share = np.arange(1, _NEW_CUTS + 1) / (_NEW_CUTS + 1)
     return low + (high - low) * share
 
 

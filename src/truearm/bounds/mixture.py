@@ -65,7 +65,7 @@ _cached_components = lru_cache(maxsize=512)(_components)
 def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Prior = DEFAULT_PRIOR) -> Floats:
     """Return log M_n(s; p0) at many levels, the limits at 0 and 1 included; it rises with the level.
 
-    A level of 0 or less is refuted by a success (minus infinity), one of 1 by a failure (infinity).
+    At a level of 0 or less one success gives minus infinity, and at a level of 1 one failure gives infinity.
     """
     s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
     failures = np.asarray(n, dtype=np.float64) - s

@@ -1,4 +1,4 @@
-"""Statements about arms, and what a stranger needs to recompute them."""
+"""Statements about arms, and what anyone needs to recompute them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ _views: dict[str, Callable[..., Any]] = {}
 
 
 def register(**views: Callable[..., Any]) -> None:
-    """Add functions that display results: `import truearm` adds those of layers above."""
+    """Register functions of higher layers that results call by name; `import truearm` does it."""
     _views.update(views)
 
 
-def show(name: str, *args: Any) -> Any:  # noqa: ANN401 - as the view has it
-    """Return what the view of that name makes of these arguments."""
+def show(name: str, *args: Any) -> Any:  # noqa: ANN401 - as the function has it
+    """Call the registered function of that name."""
     return _views[name](*args)

@@ -1,9 +1,9 @@
 """Signs that assumptions do not hold: doubts, which void a certificate, and alarms; and eps from checked readings.
 
 Those that rest on chance are false alarms, over all arms together, with probability at most `FALSE_ALARM` per
-kind: "dependence", "missing" and "outliers" however often one looks (e-values and ranks that hold at all times,
-evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives the bounds. "ties" and
-"contradiction" are plain facts about the readings.
+kind, and `serial.DOUBT` for "dependence". "dependence", "missing", "outside" and "outliers" hold however often one
+looks (e-values and ranks that hold at all times, evidence T12, audit 2.C), "units" at any one look.
+docs/assumptions.md derives the bounds. "ties" and "contradiction" are plain facts about the readings.
 """
 
 import math

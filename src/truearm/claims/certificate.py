@@ -69,7 +69,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An arm is rejected as of the first `counts` pulls of each arm: by evidence, or by confidence bounds."""
+    """The rejection of an arm as of the first `counts` pulls of each arm: by evidence, or by confidence bounds."""
 
     arm: str
     leader: str
@@ -112,7 +112,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """An arm led from its pull number `since` until it had `until` pulls (evidence T5)."""
+    """A period in which an arm led, from its pull number `since` until it had `until` pulls (evidence T5)."""
 
     arm: str
     since: int
@@ -164,7 +164,7 @@ class Certificate(Verdict):
 
     @property
     def is_analysis(self) -> bool:
-        """Whether it is that of an analysis."""
+        """Whether it is the certificate of an analysis."""
         return self.origin is not None and self.origin.by == "analyze"
 
     @property

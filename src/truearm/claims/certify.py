@@ -104,7 +104,7 @@ def _apply_handicap(problem: Problem, verdict: Verdict) -> Verdict:
 
 
 def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iterator[Alarm]:
-    """Return the alarms that are not among the doubts; those about ties name a share that would decide."""
+    """Iterate over the alarms that are not among the doubts; those about ties name a share that would decide."""
     are_open = len(candidates) > 1 and not verdict.estimated
     found = [
         alarm
@@ -254,7 +254,7 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
         return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
     arms = judge.problem.arms
     worst = judge.tolerance([arms.index(arm) for arm in verdict.rejected if verdict.rule is not None])
-    # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
+    # the pooled rule needs less than pairs do: what it certified stands; bounds are about other gaps (erratum E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst
 
@@ -284,7 +284,7 @@ def check_support(result: Result, tapes: Tapes) -> Result:
 
 
 def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
-    """Return which arm is the control, or say which arms there are."""
+    """Return the index of the control; raise if it is not an arm, or the only one."""
     require(control in arms, name, control, "name an arm", f"the arms are {', '.join(arms)}")
     msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
     refuse(len(arms) == 1, msg, name, control)
@@ -383,7 +383,7 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
 
 
 def _ratios_in_rounds(result: Result, reference: str) -> Iterator[Ratio]:
-    """Return the ratios in the middle round, with limits that hold together with probability 1 - delta.
+    """Iterate over the ratios in the middle round, with limits that hold together with probability 1 - delta.
 
     Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
     (extensions E1).

@@ -38,7 +38,7 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
 
 
 def fields_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    """Return the fields of a record, for one of a class that has more."""
+    """Return the fields of a record, to build one of a class that has more."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 

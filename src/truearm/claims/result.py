@@ -57,7 +57,7 @@ class Ratio:
 
 
 class Reach(NamedTuple):
-    """At least `share` of the true readings of the best arm are as good as x, for all points at once."""
+    """A point of the quality curve: at least `share` of the best arm's true readings are as good as x."""
 
     x: float
     share: float
@@ -266,7 +266,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Better:
-    """One arm is better than another."""
+    """A claim that one arm is better than another."""
 
     better: str
     worse: str
@@ -304,7 +304,7 @@ class Tiers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Result):
-    """A result from data already there, with all that can be asked of such data."""
+    """The result of an analysis of existing data."""
 
     ranking: tuple[str, ...] = ()
     """All arms by their observed quantiles, the best first."""
@@ -349,7 +349,7 @@ def check_schema(data: Mapping[str, Any]) -> None:
     is_result = isinstance(data, Mapping) and isinstance(data.get("certificate"), Mapping)
     msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
     refuse(not is_result, msg)
-    msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
+    msg = f"the result has schema {data.get('schema')!r:.80}, but this truearm reads {SCHEMA}; make it again"
     refuse(data.get("schema") != SCHEMA, msg)
 
 

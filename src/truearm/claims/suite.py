@@ -1,6 +1,6 @@
 """A suite: every run prints many numbers, and every number is compared.
 
-Everything follows from the suite and its runs, so that a stranger with both recomputes it all (extensions D4).
+Everything follows from the suite and its runs, so that anyone who has both can recompute it (extensions D4).
 """
 
 import math
@@ -88,27 +88,27 @@ class Seen:
 class Progress(NamedTuple):
     """Which metrics there are, and the evidence about them after some rounds.
 
-    Metrics are what the first round in which every arm printed some has, before any is counted.
+    The metrics are those of the first round in which every arm printed some; counting starts with the next round.
     """
 
     suite: Suite
     rounds: int = 0
-    """The rounds up to that one, which are not counted; 0 before it."""
+    """How many rounds there were up to that one, which do not count; 0 before it."""
     metrics: Mapping[str, tuple[str, ...]] = {}
     """By arm."""
-    roll: Sequence[tuple[str, str]] = ()
-    """Every metric and arm that are compared with the reference."""
+    compared: Sequence[tuple[str, str]] = ()
+    """Every metric and arm that is compared with the reference."""
     evidence: MetricEvidence = MetricEvidence.begin(0, 0.0)
 
     def after(self, runs: Runs) -> "Progress":
         """Return the progress after all of these runs; only those that are new are judged."""
-        known = self if self.rounds else self._call_roll(runs)
+        known = self if self.rounds else self._list_metrics(runs)
         if not known.rounds:
             return known
         new = known.readings(runs, known.rounds + known.evidence.rounds)
         return known._replace(evidence=known.evidence.after(known.rounds_won(*new)))
 
-    def _call_roll(self, runs: Runs) -> "Progress":
+    def _list_metrics(self, runs: Runs) -> "Progress":
         suite, arms = self.suite, self.suite.problem.arms
         together = enumerate(zip(*(runs[arm] for arm in arms), strict=False), 1)
         rounds, row = next(((place, row) for place, row in together if None not in row), (0, ()))
@@ -129,7 +129,7 @@ class Progress(NamedTuple):
     @property
     def pairs(self) -> int:
         """The number of comparisons, 0 before it is known."""
-        return len(self.roll)
+        return len(self.compared)
 
     @property
     def done(self) -> bool:
@@ -145,11 +145,11 @@ class Progress(NamedTuple):
 
     @property
     def only(self) -> tuple[Seen, ...]:
-        """The metrics that are not on the roll of every arm."""
+        """The metrics that not every arm has."""
         return tuple(one for one in _group_metrics(self.metrics) if len(one.arms) < len(self.metrics))
 
     def late(self, runs: Runs) -> tuple[Seen, ...]:
-        """Return the metrics that an arm printed and that are not on its roll."""
+        """Return the metrics that an arm printed later, and that are not compared."""
         new = {arm: {m for run in runs[arm] for m in run or ()} - {*own} for arm, own in self.metrics.items()}
         return tuple(sorted(_group_metrics(new), key=lambda one: one.metric))
 
@@ -160,15 +160,16 @@ class Progress(NamedTuple):
         def rows(arms: Iterable[str]) -> Floats:
             found = [
                 [(run or {}).get(metric) for run in runs[arm][first:stop]]
-                for arm, (metric, _) in zip(arms, self.roll, strict=True)
+                for arm, (metric, _) in zip(arms, self.compared, strict=True)
             ]
             return np.array(found, dtype=np.float64).reshape(self.pairs, stop - first)  # None is NaN
 
-        return rows([self.suite.reference] * self.pairs), rows(arm for _, arm in self.roll)
+        return rows([self.suite.reference] * self.pairs), rows(arm for _, arm in self.compared)
 
     def rounds_won(self, reference: Floats, arm: Floats) -> Bools:
         """Return which rounds speak for which claim."""
-        signs = np.array([1.0 if self.suite.goal(metric) == "max" else -1.0 for metric, _ in self.roll])[:, None]
+        goals = (self.suite.goal(metric) for metric, _ in self.compared)
+        signs = np.array([1.0 if goal == "max" else -1.0 for goal in goals])[:, None]
         tolerance, oriented = self.suite.problem.tolerance, signs * reference
         if tolerance.relative:
             oriented = np.where(reference < 0, np.nan, oriented)  # no percent of a negative number
@@ -285,7 +286,7 @@ def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
     wins, bar = progress.rounds_won(reference, arm), math.log(2 * count / delta)
 
     def compare(i: int) -> Compared:
-        metric, name = progress.roll[i]
+        metric, name = progress.compared[i]
         goal = suite.goal(metric)
         problem = replace(suite.problem, arms=(suite.reference, name), goal=goal, delta=delta / count)
         judge = Judge.of(problem, [Sample.in_order(problem.sign * row) for row in (reference[i], arm[i])])

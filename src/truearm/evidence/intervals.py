@@ -1,7 +1,7 @@
 """What one arm's readings say about its true law: intervals, the quality curve, robust moments, bounds for eps.
 
 Readings alone never bound eps from above: every law is a mixture of itself with itself, so all of it may be bad
-(extensions E3). Checking some of them at the source does (E5 there). Lower bounds are alarms (E4).
+(extensions E3). Checking some of them at the source does (extensions E5). Lower bounds are alarms (extensions E4).
 """
 
 import math

@@ -121,14 +121,14 @@ def discover(found: MetricEvidence, delta: float, doubted: Bools | None = None) 
     pairs = found.last.shape[1]
     claims = np.zeros(found.last.shape, dtype=bool)
     claims[WITHIN] = found.highest[WITHIN] >= math.log(max(1, pairs) / delta)
-    bar, torn = math.log(2 * max(1, pairs) / delta), np.zeros(pairs, dtype=bool)
+    bar, conflicting = math.log(2 * max(1, pairs) / delta), np.zeros(pairs, dtype=bool)
     while True:
-        hidden = torn if doubted is None else torn | doubted
+        hidden = conflicting if doubted is None else conflicting | doubted
         differences = np.where(hidden, -np.inf, found.last[[WORSE, BETTER]]).ravel()
         claims[[WORSE, BETTER]] = False
         for place in false_discovery(dict(enumerate(differences.tolist())), bar):
             claims[(WORSE, BETTER)[place // pairs], place % pairs] = True
         if not (both := claims[WORSE] & claims[WITHIN]).any():
-            claims[WORSE] |= torn
+            claims[WORSE] |= conflicting
             return claims
-        torn |= both
+        conflicting |= both

@@ -17,7 +17,7 @@ _ENDS = np.array([0, 1 / 64, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 63 / 64, 1])
 
 
 class Zone(NamedTuple):
-    """From `low` to below `high`, in `parts` parts of one width."""
+    """The numbers from `low` to below `high`, in `parts` parts of one width."""
 
     low: float
     high: float

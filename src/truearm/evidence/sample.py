@@ -284,9 +284,6 @@ def _inside(values: Floats, plausible: Interval) -> Floats:
     return np.concatenate((values[:censored], values[max(first, censored) : max(last, censored)]))
 
 
-EMPTY = Sample()
-
-
 class Shift(NamedTuple):
     """By how much an arm is made worse, or better if negative: a distance, or a factor less 1 if relative."""
 

@@ -107,7 +107,7 @@ def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, c
 
 
 class Wins(Target):
-    """More than half of the rounds. Nothing is claimed about a single arm: a changing load gives it no law."""
+    """Wins in more than half of the rounds. One arm alone has no law under a changing load, so no claim."""
 
     __slots__ = ()
 
@@ -262,8 +262,8 @@ def forecast(judge: "Judge", judged: int) -> Forecast:
 def may_reach(judge: "Judge", one: int, other: int, rounds: int, log_bar: float) -> bool:
     """Return True if one arm's evidence over another may reach a bar within this many rounds: a forecast.
 
-    Future rounds are won as often as past ones, and by six standard errors more: under a load that wanders, shares
-    drift, and at three standard errors half of the gates that would have passed gave up.
+    It assumes a share of wins six standard errors above that of past rounds: the share drifts as the load does,
+    and with three standard errors half of the gates that would have passed gave up.
     """
     found = score(judge.samples[one], judge.samples[other])
     if not found.rounds:

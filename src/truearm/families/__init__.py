@@ -212,7 +212,7 @@ _STANDARD = {
 class Shape:
     """The law of Z, which is "gaussian", "cauchy", "laplace" or "logistic", or with a sigma that of exp(sigma Z).
 
-    It has the functions of a frozen law of scipy.stats, which takes fifty times as long for a call. The density
+    It has the functions of a frozen law of scipy.stats, whose calls take fifty times as long. The density
     rises to one mode and then falls. It is known by name, so that it can be pickled.
     """
 

@@ -66,7 +66,7 @@ class Observed:
 
 
 class Attack(ABC):
-    """Where bad readings come from; subclass it, or pass a function to `Drifting` or `Prescient`.
+    """A source of bad readings; subclass it, or pass a function to `Drifting` or `Prescient`.
 
     An attack keeps the contract of its `power`: every reading is bad with chance eps, independently of the
     other places of its tape, and independently of the true reading unless the attack is malicious.

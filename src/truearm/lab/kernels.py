@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FAR = -40.0  # log of a tail too small to change a sum with 1
-_ACCURACY = 1e-13  # as in truearm.bounds.mixture
+_ACCURACY = 1e-13  # relative, of the continued fraction
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
 _MAX_STEPS = 1e5  # of the fraction; near the middle it takes about the root of the count

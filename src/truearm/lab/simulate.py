@@ -262,7 +262,7 @@ def simulate(
         A run that would need more ends as exhausted.
     engine
         "compiled" (`toptwo` only, extra `lab`), "python", or "auto". The first compiled run on a machine
-        compiles for about a minute and prints that to stderr.
+        compiles for about a minute and logs a warning that says so.
     progress
         Called with the number of finished replications and of all, after every block.
     **options

@@ -1,7 +1,7 @@
 """What a policy is: three pure functions over a frozen state. It decides what to pull next, and when to stop.
 
 `ask` changes nothing and answers with a batch or with a verdict. `tell` takes readings that came in and returns a
-new state. Readings are oriented: bigger is better. The rules live in the siblings, which never import each other.
+new state. Readings are oriented: bigger is better. Each policy has its own module; these never import each other.
 """
 
 import math
@@ -236,7 +236,7 @@ def check_compares(problem: Problem, policy: str) -> None:
 
 def by_name(name: str, /, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
     """Return a policy, with its default options where none are given; every option is checked for its type."""
-    names = ", ".join(repr(known) for known in _CLASSES if known not in _OF_A_QUESTION)
+    names = ", ".join(repr(known) for known in _CLASSES if known not in _UNLISTED)
     is_known = isinstance(name, str) and name in _CLASSES
     require(is_known, "policy", name, f"be one of {names} or a policy object")
     module, _, title = _CLASSES[name].partition(".")
@@ -253,7 +253,7 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
     for name, kind in _CLASSES.items():
         if f"{type(policy).__module__}.{type(policy).__name__}" == f"truearm.policies.{kind}":
             return name, {field.name: getattr(policy, field.name) for field in fields(policy)}  # type: ignore[arg-type]
-    msg = f"a policy of your own cannot be written as plain values, but got {policy!r}; pickle the study instead"
+    msg = f"a policy of your own cannot be written as plain values, but got {policy!r}; pickle the study"
     raise InvalidArgument(msg)
 
 
@@ -275,4 +275,4 @@ _CLASSES = {
     "toptwo": "toptwo.TopTwo",
     "uniform": "paper.Uniform",
 }
-_OF_A_QUESTION = ("alone", "control", "paired")  # one arm, `control=` and `rounds=` choose these
+_UNLISTED = ("alone", "control", "paired")  # chosen for one arm, by `control=` and by `rounds=`

@@ -50,7 +50,7 @@ class ControlState(Judged):
 
 @dataclass(frozen=True, slots=True)
 class AgainstControl(Eager):
-    """Find which arms beat a control: `Result.control` has the answer, in addition to the best arm.
+    """The policy that finds which arms beat a control: `Result.control` has the answer, besides the best arm.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class LucbState:
 
 @dataclass(frozen=True, slots=True)
 class Lucb(Eager):
-    """QLUCB: any quantile, certified under a declared contamination, without evidence summed over arms.
+    """The policy QLUCB: any quantile, certified under a declared contamination, by one interval for each arm.
 
     Each of k one-sided limits ever fails with probability at most delta/k: the upper one of the best arm, the
     lower ones of the others. If none fails, the answer's quantile is at least that of every arm. With a

@@ -113,8 +113,8 @@ class Elimination(_Rounds):
 
     Ends as `separated` with the last arm, which is the best one with probability 1 - delta if all effective gaps
     are positive; with a tolerance also as `tolerable`, when the leader's effective gap is certainly within it.
-    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. Without tolerance it
-    never ends if two effective gaps are not positive.
+    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. Without a tolerance it may
+    never end if the effective gap of another arm is not positive.
 
     With "paper" constants rounds, counts and radius are the printed ones. With "sharp" constants the radius comes
     from the number of readings (audit 1.k), and looks are geometric: the theorem needs only that the counts of all
