@@ -254,7 +254,7 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
         return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
     arms = judge.problem.arms
     worst = judge.tolerance([arms.index(arm) for arm in verdict.rejected if verdict.rule is not None])
-    # the pooled rule needs less than pairs do: what it certified stands; bounds are about other gaps (erratum E3)
+    # the pooled rule needs less than pairs do: what it certified stands; bounds use effective gaps (erratum E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst
 
