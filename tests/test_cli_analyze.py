@@ -1,4 +1,5 @@
 import json
+import time
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from entry import truearm
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
+from truearm.cli.analyze import _report_delay
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,15 @@ def test_words_and_a_table_and_three_when_undecided(data):
     assert "A or C may have the highest median" in " ".join(ended.stdout.split())
     assert "excluded by C" in ended.stdout
     assert ended.stderr == ""
+
+
+def test_a_long_analysis_says_on_a_terminal_that_it_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr("truearm.cli.analyze._SILENT_S", 0.0)
+    for is_terminal in (False, True):
+        monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)  # noqa: B023
+        with _report_delay(["big.csv"]):
+            time.sleep(0.1)
+        assert capsys.readouterr().err == "Still analyzing big.csv; Ctrl-C to stop.\n" * is_terminal
 
 
 def test_zero_and_json_that_verifies_when_certified(data):

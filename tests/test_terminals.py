@@ -129,7 +129,7 @@ def start_on_terminal(words):
     """Start a command on a terminal of its own; return its process id and the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ["TERM"] = "xterm"
+        os.environ |= {"TERM": "xterm", "COLUMNS": "50"}  # too narrow for all columns
         os.execv(sys.executable, [sys.executable, "-m", "truearm.cli", *words])
     return pid, terminal
 
@@ -184,6 +184,7 @@ def test_a_terminal_says_early_that_commands_are_nearly_equal():
     shown = " ".join(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", written).decode(errors="replace").split())
     assert re.search(r"one and other are nearly equal|other and one are nearly equal", shown)
     assert "Ctrl-C to stop" in shown
+    assert "…" not in shown  # numbers are never cut
 
 
 @pytest.mark.parametrize(("seed", "cases"), [(1, 2), pytest.param(2, 120, marks=pytest.mark.slow)])

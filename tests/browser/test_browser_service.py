@@ -220,6 +220,9 @@ def test_a_bound_that_is_not_a_share_starts_no_study(browser, server):
     """Such a study would assume nothing about bad readings, or too much."""
     with opened(browser, f"{server.url}/new", **PHONE) as page:
         page.fill("#title-in", "Bounded")
+        page.fill("#arms", "A\nB\nA")
+        page.get_by_role("button", name="Start").click()
+        page.wait_for_selector("#notice:has-text('Two arms are called \"A\"')")
         page.fill("#arms", "A\nB")
         for typed in ("", "five", "50"):
             page.fill("#eps", typed)

@@ -1,6 +1,9 @@
 """`truearm analyze`: which arm is best in data already there."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 import click
@@ -15,6 +18,7 @@ from truearm.data.columns import looks_like_time
 from truearm.report.numbers import count, name_of
 from truearm.report.words import default_voice
 
+_SILENT_S = 5.0  # after this time a terminal shows that the analysis goes on
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)} {QUESTION} score-range
 --of N  With --score-range: these items are the first of a random order of a list of this length.
@@ -56,11 +60,27 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
     asked = explicit_options(ctx, besides=("json", "export_html", "verbose"))
-    found = analyze(list(asked.pop("files")), **asked)
+    files = list(asked.pop("files"))
+    with _report_delay(files):
+        found = analyze(files, **asked)
     voice = default_voice(found)._replace(options=True)
     advice = list(_advice(found, None if "goal" in asked else asked.get("value")))
     answer = answer_with(found, voice, verbose=verbose, notes=advice)
     ctx.exit(show(ctx, answer._replace(text=lambda screen: as_options(answer.text(screen), ctx.command))))
+
+
+@contextmanager
+def _report_delay(files: Sequence[str]) -> Iterator[None]:
+    """Print a line to a terminal if the body takes long, as with --unit on many millions of rows."""
+    message = f"Still analyzing {', '.join(map(name_of, files)):.60}; Ctrl-C to stop."
+    timer = Timer(_SILENT_S, click.echo, (message,), {"err": True})
+    timer.daemon = True  # it must not keep the process alive
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _advice(found: Analysis, value: str | None) -> Iterator[str]:

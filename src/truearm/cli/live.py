@@ -17,7 +17,7 @@ from truearm.evidence import Judge
 from truearm.policies import Standing
 from truearm.report import words
 from truearm.report.numbers import column_name, count, name_of, number, plural, unit_for
-from truearm.report.tables import column_widths
+from truearm.report.tables import column_widths, drop_spare
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,6 +26,7 @@ _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
+_STYLES = {"leads": "bold green", "excluded": "dim"}
 
 
 @contextmanager
@@ -90,6 +91,8 @@ def _picture(
         seen = "time-out" if is_late else number(arm.observed / unit.size)
         cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
         rows.append((name_of(arm.name), *cells))
+    styles = [_STYLES.get(row[-2], "") for row in rows[1:]]
+    rows = drop_spare(rows, columns, ("evidence", "runs"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title, width in zip(rows[0], column_widths(rows, columns), strict=True):
         table.add_column(
@@ -99,8 +102,8 @@ def _picture(
             overflow="ellipsis",
             width=width,
         )
-    for row in rows[1:]:
-        table.add_row(*map(Text, row), style={"leads": "bold green", "excluded": "dim"}.get(row[-2], ""))
+    for row, style in zip(rows[1:], styles, strict=True):
+        table.add_row(*map(Text, row), style=style)
     near = "" if baseline is not None else near_words(standing, max(arm.n for arm in arms))
     lines = [Text(progress, style="dim"), Text(near, style="yellow")]
     return Group(*filter(None, lines), table)

@@ -25,6 +25,7 @@ from functools import cache
 from typing import Any
 
 from truearm.commands.measure import draw_padding
+from truearm.commands.terminal import hold_signals
 from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.problem import refuse
 
@@ -79,23 +80,28 @@ class FreshTimer:
 
     def _run(self, loops: int) -> float:
         asked = {"path": self.path, "statement": self.text, "setup": self.setup, "loops": loops}
+        process = None
         try:
-            run = subprocess.run(  # on every system, unlike `process.run`
-                [self.python, "-c", _program(), json.dumps(asked)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=self.timeout,
-                env={**os.environ, **draw_padding()},
-                check=False,
-            )
+            with hold_signals():  # an interrupt inside Popen would lose a child that has started
+                process = subprocess.Popen(  # on every system, unlike `process.run`
+                    [self.python, "-c", _program(), json.dumps(asked)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **draw_padding()},
+                )
+            reply, _ = process.communicate(timeout=self.timeout)
         except subprocess.TimeoutExpired:
             msg = f"statement {_shorten(self.text)} did not end within {self.timeout:g} s; allow more time"
             raise CommandFailed(msg, command=self.text) from None
         except OSError as error:
             msg = f"python {self.python!r} cannot be started: {error.strerror}; name another one"
             raise InvalidArgument(msg, "python", self.python) from None
-        return self._read_reply(run.stdout.decode(errors="replace"), run.returncode)
+        finally:
+            if process is not None:
+                with process:  # closes the pipe and waits for the end
+                    process.kill()
+        return self._read_reply(reply.decode(errors="replace"), process.returncode)
 
     def _read_reply(self, reply: str, exit_code: int) -> float:
         if not reply and not exit_code:

@@ -249,11 +249,7 @@ def table(lines: Rows, width: int | None = None) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    for spare in _SPARE:
-        titles = [title.split(" [")[0] for title in lines[0]]
-        if width is not None and spare in titles and _total(column_widths(lines, width)) > width:
-            place = titles.index(spare)
-            lines = [(*line[:place], *line[place + 1 :]) for line in lines]
+    lines = drop_spare(lines, width)
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     widths = column_widths(lines, width)
     for i, (title, own) in enumerate(zip(lines[0], widths, strict=True)):
@@ -264,6 +260,16 @@ def table(lines: Rows, width: int | None = None) -> str:
     text = io.StringIO()
     Console(file=text, width=_total(widths) + 2, color_system=None, legacy_windows=False).print(drawn)
     return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
+
+
+def drop_spare(lines: Rows, width: int | None, spare: Sequence[str] = _SPARE) -> Rows:
+    """Return rows without the spare columns that do not fit the width; the first of them goes first."""
+    for one in spare:
+        titles = [title.split(" [")[0] for title in lines[0]]
+        if width is not None and one in titles and _total(column_widths(lines, width)) > width:
+            place = titles.index(one)
+            lines = [(*line[:place], *line[place + 1 :]) for line in lines]
+    return lines
 
 
 def column_widths(lines: Rows, width: int | None) -> list[int]:

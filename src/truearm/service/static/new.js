@@ -73,6 +73,8 @@ $("new-form").onsubmit = async (event) => {
   event.preventDefault();
   const eps = decimal("eps");
   if (!(eps >= 0 && eps < 50)) return wrong("eps", BAD);
+  const twice = arms().find((name, i, all) => all.indexOf(name) !== i);
+  if (twice) return wrong("arms", `Two arms are called "${twice}". Give each its own name.`);
   const id = $("id-in").value.trim();
   const target = isShare() ? { at_least: 1 } : { goal: kind() };
   $("begin").disabled = true; // two taps are one study
