@@ -87,6 +87,17 @@ def received(terminal):
     return seen.decode()
 
 
+def on_terminal(*words, stream="stdout", **env):
+    """Run a race with one stream on a terminal, and return what that terminal received."""
+    ours, theirs = os.openpty()
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: theirs}
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    env = {**inherited, "TERM": "xterm", "PYTHONUTF8": "1", **env}
+    with subprocess.Popen([TRUEARM, "race", *words], **streams, env=env):
+        os.close(theirs)
+        return received(ours).replace("\r\n", "\n")
+
+
 def issued(ticket, arm, draw, *, counted=False):
     """Return the event of a pull that was handed out."""
     return Event("counted" if counted else "issued", ticket, arm, draw)

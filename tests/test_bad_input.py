@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -333,10 +334,8 @@ def test_a_full_standard_output_is_an_error_in_words(words, tmp_path):
     ran("race", "-q", "-r", "2", "--save", str(tmp_path / "x.db"), "true", "echo")
     with Path("/dev/full").open("w") as full:
         found = truearm(*words, stdout=full, cwd=tmp_path)
-    assert (found.returncode, found.stderr) == (
-        2,
-        "Error: No space left on device; choose another file, or make room\n",
-    )
+    assert found.returncode == 2
+    assert found.stderr == "Error: No space left on device; choose another file, or make room\n"
 
 
 def test_a_reader_who_went_away_is_no_failed_gate():
@@ -345,6 +344,12 @@ def test_a_reader_who_went_away_is_no_failed_gate():
     found = truearm("plan", "--arms", "2", stdout=writing)
     os.close(writing)
     assert (found.returncode, found.stderr) == (2, "")
+
+
+def test_a_closed_standard_error_is_no_failed_gate():
+    for words, code in ((("-r", "2", "true", "echo"), 3), (("nope", "echo"), 2)):
+        line = shlex.join([sys.executable, "-m", "truearm.cli", "race", *words])
+        assert subprocess.run(["sh", "-c", f"{line} 2>&-"], capture_output=True, check=False).returncode == code
 
 
 def test_a_full_disk_ends_a_study_in_words(tmp_path):

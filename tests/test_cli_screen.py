@@ -1,32 +1,15 @@
 """What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from click import Context
 from click.testing import CliRunner
 
-from entry import received
+from entry import on_terminal
 from truearm.cli import main
 
-WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
-
-
-def on_a_terminal(*words, **env):
-    """Run a race whose standard output is a terminal, and return what that terminal received."""
-    ours, theirs = os.openpty()
-    told = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **env}
-    told.pop("NO_COLOR", None) if "NO_COLOR" not in env else None
-    with subprocess.Popen(
-        [sys.executable, "-m", "truearm", "race", "-q", *words], stdout=theirs, stderr=subprocess.PIPE, env=told
-    ) as process:
-        os.close(theirs)
-        seen = received(ours)
-        assert process.wait(60) == 0
-    return seen.replace("\r\n", "\n")
+WORDS = ("-q", "--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
 
 
 def plain(text):
@@ -35,7 +18,7 @@ def plain(text):
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
 def test_the_answer_stands_first_and_everything_fits(columns):
-    seen = on_a_terminal(*WORDS, COLUMNS=str(columns))
+    seen = on_terminal(*WORDS, COLUMNS=str(columns))
     assert seen.startswith("\x1b[32m\x1b[1ma-longer-name is best")
     lines = plain(seen).split("\n")
     assert max(map(len, lines)) <= columns
@@ -46,13 +29,13 @@ def test_the_answer_stands_first_and_everything_fits(columns):
 
 
 def test_without_colors_the_words_are_the_same():
-    seen = on_a_terminal(*WORDS, COLUMNS="140", NO_COLOR="1")
+    seen = on_terminal(*WORDS, COLUMNS="140", NO_COLOR="1")
     assert "\x1b" not in seen
     assert "●" in seen
 
 
 def test_long_commands_are_shortened_and_their_numbers_stay():
-    said = plain(on_a_terminal(*WORDS[:4], f"echo 1 {'x' * 90}", f"echo 2 {'x' * 90}", "-v", COLUMNS="80"))
+    said = plain(on_terminal(*WORDS[:5], f"echo 1 {'x' * 90}", f"echo 2 {'x' * 90}", "-v", COLUMNS="80"))
     assert re.search(r"^command +runs +median +ratio per round +standing$", said, re.MULTILINE)
     assert re.search(r"^echo 1 x+… +\d+ +1 .*best$", said, re.MULTILINE)
     assert max(map(len, re.findall(r"^(?:command|echo).*", said, re.MULTILINE))) <= 80

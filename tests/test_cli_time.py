@@ -9,6 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from entry import truearm
 from truearm.cli import main
 from truearm.commands.python import FreshTimer
 
@@ -104,11 +105,5 @@ def test_a_statement_that_fails_after_it_was_calibrated_is_named_too(tmp_path):
 
 def test_modules_beside_the_user_are_found(tmp_path):
     (tmp_path / "mine.py").write_text("def f(): return 1\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "truearm", "time", "mine.f()", "-s", "import mine", "-r", "1"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = truearm("time", "mine.f()", "-s", "import mine", "-r", 1, cwd=tmp_path)
     assert done.stdout.startswith("mine.f(): observed median "), done.stderr

@@ -305,9 +305,7 @@ def test_the_ledger_verb_shows_gates_and_what_is_guaranteed(tmp_path):
     assert drawn.count('<span class="state">accepted</span>') == 1
     assert "4 gates: 1 accepted" in drawn
     either = ledger_with_gates(tmp_path / "any.db", error_rate="any")
-    assert "any accepted candidate is not better than its base is at most 5%" in " ".join(
-        truearm("ledger", either).stdout.split()
-    )
+    assert "any accepted candidate is not better than its base is at most 5%" in truearm("ledger", either).words
     with ta.Ledger(tmp_path / "new.db"):
         pass
     assert truearm("ledger", tmp_path / "new.db", "--export-html", page).returncode == 0

@@ -340,4 +340,3 @@ def test_a_page_before_its_first_reading_says_so():
     shown = page(study.result, study.readings)
     assert "There are no readings yet." in shown
     assert "estimator" not in shown
-    assert "1 pulls" not in shown

@@ -14,6 +14,7 @@ from truearm.claims.result import Analysis
 from truearm.cli.answer import answer_with, show
 from truearm.cli.edge import as_options
 from truearm.cli.options import FORM, QUESTION, declare, explicit_options
+from truearm.commands.terminal import is_terminal
 from truearm.data.columns import looks_like_time
 from truearm.report.numbers import count, name_of
 from truearm.report.words import default_voice
@@ -75,7 +76,7 @@ def _report_delay(files: Sequence[str]) -> Iterator[None]:
     message = f"Still analyzing {', '.join(map(name_of, files)):.60}; Ctrl-C to stop."
     timer = Timer(_SILENT_S, click.echo, (message,), {"err": True})
     timer.daemon = True  # it must not keep the process alive
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         timer.start()
     try:
         yield

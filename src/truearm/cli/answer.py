@@ -22,6 +22,7 @@ from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.gates import Gate
 from truearm.claims.result import Analysis, Ratio, Result
 from truearm.cli.edge import ERROR, export, write
+from truearm.commands.terminal import is_terminal
 from truearm.errors import printable
 from truearm.report import tables, words
 from truearm.report.export import csv_text, json_text
@@ -55,7 +56,7 @@ class Screen(NamedTuple):
     def here(cls, *, err: bool = False) -> "Screen":
         """Return the screen of standard output, or of standard error."""
         stream = sys.stderr if err else sys.stdout
-        terminal = stream is not None and stream.isatty()
+        terminal = is_terminal(stream)
         colors = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         size = shutil.get_terminal_size((_MAX_WIDTH, 24))
         return cls(size.columns, terminal, colors, size.lines)

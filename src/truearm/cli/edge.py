@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from truearm.commands.terminal import hold_signals
+from truearm.commands.terminal import hold_signals, is_terminal
 from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 ERROR = 2  # wrong usage, or a command, file, disk or log failed
@@ -143,7 +143,7 @@ def _show_error(error: click.ClickException | None) -> None:
     error.show(text)
     message = printable(text.getvalue().rstrip("\n"), lines=True)[:9000]  # a name may be as long as a file
     with suppress(OSError, ValueError):
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             width = shutil.get_terminal_size().columns
             message = "\n".join(fill(line, width, break_on_hyphens=False) for line in message.split("\n"))
         click.echo(message, err=True)

@@ -27,7 +27,7 @@ from truearm.cli.outcome import Ending, race_answer
 from truearm.cli.saved import Race, Setting
 from truearm.commands.measure import ITERATION, NOTE, Run, draw_padding, join_runs, measure, run_hook, runs_of
 from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
-from truearm.commands.terminal import interruptible
+from truearm.commands.terminal import interruptible, is_terminal
 from truearm.errors import ArmFailed, CommandFailed, TruearmError, printable
 from truearm.events import Noted
 from truearm.evidence import Judge
@@ -139,7 +139,7 @@ def run(race: Race, asked: RaceOptions) -> tuple[Answer, click.ClickException | 
 
 def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> AbstractContextManager[Callable[[], None]]:
     inherit = race.setting.commands[0].output == "inherit"
-    if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if asked.quiet or inherit or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return nullcontext(partial(load, "scipy.special"))  # after the first run, not in the middle of a decision
     limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
     return board(race, unit=asked.time_unit, limit=limit, suite=lambda: runner.progress)

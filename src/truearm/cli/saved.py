@@ -20,6 +20,7 @@ from truearm.commands.command import Command, share_shell
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Builds
+from truearm.commands.terminal import is_terminal
 from truearm.errors import InvalidArgument, TruearmError, first_line, printable
 from truearm.events import TOLD, Event
 from truearm.problem import refuse, require
@@ -175,7 +176,7 @@ def _agree(path: str, definition: Mapping[str, Any], setting: Setting) -> None:
         return
     name = printable(path)
     words = "\n".join([f"{name} was not started by you on this machine. Continuing it runs:", *_describe(setting)])
-    is_asked = sys.stdin.isatty() and sys.stderr.isatty()
+    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stderr)
     trust = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
     refuse(not is_asked, trust)
     click.echo(words, err=True)

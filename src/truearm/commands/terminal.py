@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:  # `truearm --help` starts without them
     from truearm.policies import Standing
@@ -24,6 +24,11 @@ ECHO_COLUMNS = 3  # left free behind a drawing: a terminal writes ^C there, and 
 _REDRAW_S = 0.1
 MIN_FORECAST_PULLS = 100  # pulls of each arm before a forecast: fewer say little
 Draw = Callable[[float, str], None]
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return True if a stream is a terminal; one that was closed before the start is None."""
+    return stream is not None and stream.isatty()
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def hold_signals() -> Iterator[None]:
 def bar(study: "Study", *, shown: bool) -> Iterator[Callable[[], None]]:
     """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere."""
     notebook = _notebook()
-    if not shown or not (notebook or sys.stderr.isatty()):
+    if not shown or not (notebook or is_terminal(sys.stderr)):
         yield lambda: None
         return
     with _notebook_bar(notebook) if notebook else _terminal_bar() as draw:

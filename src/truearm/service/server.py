@@ -80,7 +80,7 @@ def serve(settings: Settings) -> None:
     check_host(settings.host, tokens=len(service.tokens))
     listening = _bind(settings.host, settings.port)
     handler = logging.StreamHandler(sys.stderr)
-    is_terminal = sys.stderr.isatty()
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
     handler.setFormatter(logging.Formatter("{asctime} {message}", "%H:%M:%S", "{") if is_terminal else JsonLines())
     for name, level in (("truearm.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
