@@ -100,7 +100,8 @@ class FreshTimer:
         finally:
             if process is not None:
                 with process:  # closes the pipe and waits for the end
-                    process.kill()
+                    if process.poll() is None:
+                        process.kill()
         return self._read_reply(reply.decode(errors="replace"), process.returncode)
 
     def _read_reply(self, reply: str, exit_code: int) -> float:
