@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import truearm as ta
@@ -111,11 +112,6 @@ def test_failures_count_at_their_worst_and_are_shown():
     assert ta.verify(full)
     with pytest.raises(ta.ArmFailed, match="no answer"):
         ta.evaluate({"A": fails, "B": lambda _: 0.0}, range(200), on_error="stop", seed=2, progress=False)
-
-
-def test_a_score_outside_of_the_range_names_item_and_arm():
-    with pytest.raises(ta.InvalidArgument, match=r"score 3 of 'A' on item \d+ is outside of score_range=\(0, 1\)"):
-        ta.evaluate({"A": lambda _: 3, "B": lambda _: 1}, range(10), progress=False)
 
 
 def test_a_study_of_scores_checks_them_too():
@@ -237,6 +233,8 @@ def test_scores_that_are_there_are_analyzed():
     ("options", "message"),
     [
         ({"score_range": (1, 0)}, "increasing"),
+        ({"score_range": (1, 2)}, r"score 0 of 'B' on item \d+ is outside of score_range=\(1, 2\)"),
+        ({"items": pd.DataFrame({"q": [1, 2]})}, "items must be a list, but got DataFrame; for rows of"),
         ({"tolerance": "5%"}, "points"),
         ({"max_items": 0}, "max_items"),
         ({"workers": 0}, "workers"),
@@ -245,7 +243,7 @@ def test_scores_that_are_there_are_analyzed():
 )
 def test_mistakes_are_named(options, message):
     with pytest.raises(ta.InvalidArgument, match=message):
-        ta.evaluate({"A": lambda _: 1, "B": lambda _: 0}, range(5), progress=False, **options)
+        ta.evaluate({"A": lambda _: 1, "B": lambda _: 0}, progress=False, **{"items": range(5), **options})
 
 
 EVEN = ("--arm", "even=sh -c 'echo $1 >> calls; echo $(( $1 % 2 ))' sh {item}")
@@ -277,6 +275,7 @@ def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
     Path("r.json").write_text(again.stdout)
     assert "tenth has the highest mean score on the 60 items" in truearm("analyze", "r.json").stdout
     assert truearm("verify", "r.json").returncode == 0
+    assert "ratio" not in truearm("report", "run.db").stdout  # of means, it was called one per round
 
 
 @pytest.mark.parametrize(
@@ -292,6 +291,7 @@ def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
         (("--arm", "a=sh -c 'echo {item}'", "--arm", "b=echo 1"), 2, "would become code"),
         (("--arm", "echo 1", "--arm", "b=echo 1"), 2, "NAME=COMMAND"),
         (("--arm", "a=echo 1", "--arm", "a=echo 1"), 2, "two arms are called 'a'"),
+        (("--arm", "a=echo 1"), 2, "add another --arm"),
     ],
 )
 def test_commands_that_do_not(tmp_path, words, code, said):
@@ -306,12 +306,12 @@ def test_an_interrupt_ends_the_commands_that_run(tmp_path):
     (tmp_path / "items.txt").write_text("a\nb\n")
     arms = [f"--arm={arm}=sh -c 'echo $$ > {arm}; exec sleep 600'" for arm in "xy"]
     process = subprocess.Popen(
-        [TRUEARM, "evaluate", "--items", "items.txt", *arms], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        [TRUEARM, "evaluate", "--items=items.txt", "--store=a.db", *arms], cwd=tmp_path, stdout=-1, text=True
     )
     files = [tmp_path / arm for arm in "xy"]
     assert wait_for(lambda: all(file.exists() and file.read_text().strip() for file in files))
     process.send_signal(signal.SIGINT)
-    assert "of 2 items scored" in process.communicate(timeout=30)[0]
+    assert re.search(r"of 2 items scored(?s:.)*the same command continues", process.communicate(timeout=30)[0])
     assert (process.returncode, *(is_running(int(file.read_text())) for file in files)) == (3, False, False)
 
 

@@ -31,6 +31,7 @@ from truearm.problem import (
     as_number,
     check_count,
     fix_options,
+    refuse,
     require,
 )
 from truearm.run import OnError, Study, check_functions, open_store, resume_or_start
@@ -100,6 +101,10 @@ def evaluate(
     >>> result.best, result.items.scored < result.items.all == 1000
     ('A', True)
     """
+    is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping)
+    is_list = is_list and not hasattr(items, "columns")  # a frame yields its columns, not its rows
+    msg = f"items must be a list, but got {type(items).__name__}; for rows of a frame use frame.to_dict('records')"
+    refuse(not is_list, msg, "items", items)
     known = list(items)
     require(known, "items", known, "hold at least one item")
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")

@@ -56,8 +56,8 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     truearm analyze 'logs/*.parquet' --arm site --value ms         of any size
     truearm analyze postgres://db --query 'select * from v' --arm site --value ms
 
-    Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
-    tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
+    Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel (the first sheet). Ends with 0 if an arm is best
+    (certified, tolerable or separated; with --control if an arm beats it, or none does), with 3 if not decided.
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
     asked = explicit_options(ctx, besides=("json", "export_html", "verbose"))

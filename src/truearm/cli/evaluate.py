@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from truearm.claims.certificate import Status
 from truearm.cli.answer import answer_with, show
 from truearm.cli.options import declare, explicit_options
 from truearm.commands.command import Command, needs_shell
@@ -24,6 +25,7 @@ from truearm.evaluation import evaluate
 from truearm.problem import refuse
 from truearm.report import words
 from truearm.report.export import document
+from truearm.report.numbers import name_of
 
 ITEM = "{item}"
 _TABLES = {".csv": ",", ".tsv": "\t"}
@@ -69,7 +71,10 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
         finally:
             end_runs(pool)
     voice = words.default_voice(result)._replace(options=True)
-    ctx.exit(show(ctx, answer_with(result, voice, document=partial(document, result, result.readings or {}))))
+    goes_on = given["store"] and result.status is Status.EXHAUSTED and given["max_items"] is None
+    notes = [f"All scores are in {name_of(given['store'])}; the same command continues."] if goes_on else []
+    make_document = partial(document, result, result.readings or {})
+    ctx.exit(show(ctx, answer_with(result, voice, notes=notes, document=make_document)))
 
 
 def _read_items(path: str) -> list[str]:
@@ -116,6 +121,7 @@ def _score(words: tuple[str, ...], conditions: Conditions, item: str) -> float:
 
 def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, Callable[[str], float]]:
     scorers: dict[str, Callable[[str], float]] = {}
+    refuse(len(arms) < 2, f"--arm must name two commands or more, but got {arms[0]!r} alone; add another --arm")
     for arm in arms:
         name, _, text = arm.partition("=")
         msg = f"an arm is written NAME=COMMAND, such as 'a=./ask model-a {ITEM}', but got {arm!r}"

@@ -118,7 +118,9 @@ class Table:
 
     def __init__(self, cells: Mapping[Any, Any], form: Form, *, is_padded: bool = True) -> None:
         check_distinct(map(str, cells))
-        self._cells = {str(name): column for name, column in cells.items()}
+        self._cells: dict[str, Any] = {
+            str(name): list(column) if isinstance(column, Iterator) else column for name, column in cells.items()
+        }
         self.names, self.form, self.is_padded = list(self._cells), form, is_padded
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
@@ -220,8 +222,8 @@ class Table:
 
     def _array(self, name: str) -> NDArray[Any]:
         """Return a column as an array, of objects unless all cells are numbers or times."""
-        column = self._cells[name]
-        if hasattr(column, "to_numpy"):  # a series of narwhals
+        column = nw.from_native(self._cells[name], pass_through=True, series_only=True)
+        if isinstance(column, nw.Series):
             column = column.to_list() if column.dtype.is_nested() else column.to_numpy()
         if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
             column = column.tolist()
@@ -380,9 +382,7 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
             msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
         else:
             first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-            msg = (
-                f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or use query= for an unusual table"
-            )
+            msg = f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or read it by query='...'"
         raise InvalidArgument(msg) from None
 
 

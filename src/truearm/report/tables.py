@@ -60,7 +60,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
         unit.title(name),
         "" if problem.rounds else unit.title(f"true {name}"),  # rounds claim nothing about one arm
         unit.title("MAD") * (isinstance(result, Analysis) and problem.target != "mean"),
-        ratio * (several and bool(found)),
+        ratio * (several and bool(found) and problem.target != "mean"),
         "standing" * several,
     )
     arms, by_arm = {arm.name: arm for arm in result.arms}, _ratios_by_arm(found)
