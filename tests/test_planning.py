@@ -157,6 +157,8 @@ def test_the_papers_sizes_are_those_of_the_bounds():
         ({"tolerance": "2%"}, "tolerance=2% is relative; a plan needs units of the readings"),
         ({"arms": 1}, "arms must be an integer not less than 2"),
         ({"pilot": {"A": [1.0, 2.0]}}, "at least two arms"),
+        ({"pilot": {"A": [1.0, 0.0]}, "at_least": 1}, "at least two arms"),
+        ({"rounds": True, "score_range": (0, 1), "contamination": 0}, "score_range is always None here"),
         ({"pilot": {"A": [math.inf] * 3, "B": [1.0, 2.0]}}, "of arm 'A' that is compared is infinite"),
     ],
 )

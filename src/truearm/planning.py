@@ -70,6 +70,7 @@ _MAX_ROUNDS = 2**40
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
 _PILOT_DATA, _SHARES = "pilot data", "shares"  # in place of a family
+_FIXED = {"regularity": None, "dependent_arms": False, "score_range": None, "items": None}  # not planned for
 
 
 class Outlook(NamedTuple):
@@ -207,7 +208,7 @@ def plan(
         options.setdefault("contamination", "blind")
         msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
         refuse(share is not None, msg, "share", share)
-    asked = Problem.of(("best", "other"), **fix_options(options, regularity=None, dependent_arms=False))
+    asked = Problem.of(("best", "other"), **fix_options(options, **_FIXED))
     known = asked.contamination is not None
     require(known, "contamination", None, "be a number or a Contamination", "use the share that may be bad")
     amount = f"{100 * asked.tolerance.amount:g}%"
@@ -216,7 +217,7 @@ def plan(
     tapes = None if pilot is None else load(pilot, Columns(arm, value)).tapes
     if asked.between is not None:
         tapes = _remove_outside(tapes, asked)
-    smallest = None if tapes is None else min((int((~np.isnan(tape)).sum()) for tape in tapes.values()), default=0)
+    smallest = None if tapes is None else _smallest_size(tapes)
     if share is not None or asked.target == "share":
         model, name = _share_model(asked, arms, gap, share, tapes), _SHARES
     elif tapes is not None:
@@ -348,6 +349,15 @@ def _round_pulls(lost: Sequence[float], level: float, delta: float) -> tuple[flo
     return sum(least) + max(least), sum(rounds) + max(rounds)
 
 
+def _smallest_size(tapes: Mapping[str, Floats]) -> int:
+    """Return the smallest number of readings of an arm in a pilot; raise if it shows no difference of arms."""
+    sizes = {name: int(np.count_nonzero(~np.isnan(tape))) for name, tape in tapes.items()}
+    counts = ", ".join(f"{name!r} {size}" for name, size in sizes.items())
+    msg = f"pilot must hold at least two arms with two readings each, but got {counts or 'none'}"
+    refuse(len(sizes) < 2 or min(sizes.values()) < 2, msg, "pilot")
+    return min(sizes.values())
+
+
 def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
     """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
     if tapes is None or asked.between is None:
@@ -400,9 +410,6 @@ def _family_model(asked: Problem, arms: int, gap: _Gap, family: Any) -> _Model: 
 
 def _pilot_model(asked: Problem, tapes: Mapping[str, Floats]) -> _Model:
     known = {name: asked.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
-    sizes, is_short = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items()), len(known) < 2
-    is_short = is_short or any(tape.size < 2 for tape in known.values())
-    refuse(is_short, f"pilot must hold at least two arms with two readings each, but got {sizes}", "pilot")
     for name, tape in known.items():
         if not math.isfinite(np.quantile(tape, asked.level, method="inverted_cdf")):
             what = f"the quantile of arm {name!r} that is compared is infinite"

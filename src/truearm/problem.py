@@ -5,10 +5,12 @@ Inside the package bigger is better: `goal="min"` is a sign flip and q -> 1-q wh
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Complex, Real
+from operator import index
 from typing import Literal, NamedTuple, Protocol, TypedDict, Unpack, cast
 
 from truearm.errors import InvalidArgument, UnknownArgument
@@ -150,9 +152,11 @@ def check_positive(name: str, value: float) -> float:
 
 def check_count(name: str, value: int, least: int = 1) -> int:
     """Return an integer not below `least`."""
-    is_count = not isinstance(value, bool) and hasattr(value, "__index__") and value.__index__() >= least
-    require(is_count, name, value, f"be an integer not less than {least}")
-    return value.__index__()
+    number = None
+    with suppress(TypeError):  # an array of several numbers has `__index__` too
+        number = None if isinstance(value, bool) else index(value)
+    require(number is not None and number >= least, name, value, f"be an integer not less than {least}")
+    return cast("int", number)
 
 
 def check_design(design: str) -> Design:
@@ -414,7 +418,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         require(self.goal in ("max", "min"), "goal", self.goal, "be 'max' or 'min'")
-        require(self.rounds in (True, False), "rounds", self.rounds, "be True or False")
+        for name in ("rounds", "dependent_arms"):
+            require(getattr(self, name) in (True, False), name, getattr(self, name), "be True or False")
+        is_known = isinstance(self.regularity, Regularity | None)
+        require(is_known, "regularity", self.regularity, "be a Regularity", "use Regularity(B=4, m2=1, reach=0.2)")
         limits = {name: getattr(self, name) for name in ("at_least", "at_most")}
         remedy = "use the limit of a success, such as 1"
         checked = {
@@ -427,6 +434,7 @@ class Problem:
             "score_range": check_between(self.score_range, "score_range"),
             "items": None if self.items is None else check_count("items", self.items),
             "rounds": bool(self.rounds),
+            "dependent_arms": bool(self.dependent_arms),
             **{name: None if x is None else as_number(name, x, remedy) for name, x in limits.items()},
         }
         for name, value in checked.items():
@@ -459,6 +467,9 @@ class Problem:
             refuse(known.name in others and value != known.default, msg, known.name, value)
 
     def _check_scores(self) -> None:
+        ends = tuple(self.score_range or (0.0, 1.0))
+        remedy = "use the lowest and the highest possible score"
+        require(math.isfinite(ends[1] - ends[0]), "score_range", ends, "have a finite width", remedy)
         msg = "score_range compares arms on the same items; name the item of each score, as in round='item'"
         refuse(not self.rounds, msg, "score_range", self.score_range)
         msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"

@@ -258,6 +258,8 @@ class Study:
 
     def tell_arrays(self, readings: Mapping[str, ArrayLike]) -> None:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
+        msg = f"readings must be a dict of readings by arm, but got {type(readings).__name__}"
+        refuse(not isinstance(readings, Mapping), msg, "readings")
         log, told, numbers = self.log, list[int](), list[float]()
         for arm, values in readings.items():
             msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"

@@ -56,6 +56,7 @@ def _check_parameter(name: str, p: float) -> float:
 def smoothed_bernoulli(p: float, weight: float = 0.5) -> Masses:
     """Return the masses of (1 - weight) Ber(p) + weight Unif[0, 1]."""
     _check_parameter("p", p)
+    require(0 <= weight <= 1, "weight", weight, "be in [0, 1]")
     return Masses((1 - weight) * (1 - p), (1 - weight) * p, weight)  # appendix D
 
 
@@ -89,8 +90,8 @@ def kl_curvature(eta: float, weight: float = 0.5) -> float:
 def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
     """Return max(gap, tolerance) of every arm but the best."""
     values = np.atleast_1d(np.asarray(gaps, dtype=np.float64))
-    is_right = np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf
-    require(is_right, "gaps and tolerance", (gaps, tolerance), "be finite and >= 0")
+    is_right = values.size and np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf
+    require(is_right, "gaps and tolerance", (gaps, tolerance), "be finite and >= 0, with at least one gap")
     need(check_delta(delta) < 3 / 20, f"delta={delta!r} is too large: the bound is proved for delta < 3/20")
     scale = np.maximum(values, tolerance)
     need(np.all(scale > 0), "a gap of 0 needs a positive tolerance: equal arms are never told apart")

@@ -286,7 +286,7 @@ def simulate(
     attack = adversary if adversary is not None else instance.attack
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)
-    setting = _Setting(chosen, problem, instance, attack, seed, limit_of_pulls, compiled)
+    setting = _Setting(chosen, problem, instance, attack, check_count("seed", seed, 0), limit_of_pulls, compiled)
     size = max(_BLOCK, check_count("replications", replications) // _TASKS)
     parts = [range(at, min(at + size, replications)) for at in range(0, replications, size)]
     runs: list[tuple[Run, float]] = []
