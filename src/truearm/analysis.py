@@ -171,7 +171,7 @@ def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> Problem
     has_range = options.get("score_range") is not None
     if has_range:
         options.setdefault("contamination", 0.0)  # the claim is about the scores as given
-    msg = "score_range is missing: not all scores are between 0 and 1; use the lowest and the highest possible"
+    msg = "score_range is missing: not all scores are in [0, 1]; use the lowest and the highest possible one"
     refuse(not has_range and "score_range" in own, msg, "score_range")
     return fix_options(cast("ProblemOptions", options), rounds=rounds)
 

@@ -162,11 +162,11 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
 def _score_batch(
     study: PureStudy, score: Callable[[str, int], Future[Any]], order: Sequence[int], on_error: OnError
 ) -> None:
-    """Score one batch. No pull is out when the study decides, so its readings alone repeat it.
+    """Score one batch. No pull is out when the study decides, so its readings are enough to repeat the decision.
 
     The n-th pull of an arm scores the n-th item drawn.
     """
-    stops = list[Exception]()
+    errors = list[Exception]()
     with hold_signals():
         pulls = study.ask()
     places = [order[study.draw(pull)] for pull in pulls]
@@ -179,15 +179,15 @@ def _score_batch(
                 with hold_signals():
                     study.tell(pull, number)
             except (ArmFailed, InvalidArgument) as error:
-                stops.append(error)  # the other scores of the batch are kept
+                errors.append(error)  # the other scores of the batch are kept
     finally:
         for job in jobs:
             job.cancel()
-    if stops:
+    if errors:
         study.stop()
-        if isinstance(stops[0], ArmFailed):
-            stops[0].result = study.result
-        raise stops[0]
+        if isinstance(errors[0], ArmFailed):
+            errors[0].result = study.result
+        raise errors[0]
 
 
 def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:

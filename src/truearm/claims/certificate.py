@@ -98,7 +98,7 @@ class ControlClaims:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How the decision was made: with problem, design and readings, all that repeating it takes."""
+    """How the decision was made; with problem, design and readings this is enough to repeat it."""
 
     by: str | None
     """The name of a policy, "analyze", or None for a policy of the user's own."""

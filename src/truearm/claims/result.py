@@ -126,7 +126,7 @@ class Result:
     leader: str | None
     """The arm that looks best, also when that is not certain."""
     ties: tuple[str, ...]
-    """Arms that nothing shows to be worse than the best; without one, those with equal readings."""
+    """Arms that nothing shows to be worse than the best; if no arm is best, those with equal readings."""
     candidates: tuple[str, ...]
     pulls: Mapping[str, int]
     breakdown: Breakdown
@@ -136,7 +136,7 @@ class Result:
     tolerance: float
     """How far the leader may be from the best, certified; relative if the problem's tolerance is."""
     better_by: tuple[Lead, ...]
-    """How much better the best arm is than each other one; empty while none is certain to be best."""
+    """How much better the best arm is than each other one; empty while no arm is certain to be best."""
     arms: tuple[Arm, ...]
     quality: tuple[Reach, ...]
     problem: Problem

@@ -65,7 +65,8 @@ class Suite:
         check_control(self.reference, self.problem.arms, "reference")
         refuse(not self.problem.rounds, "a suite compares runs side by side; use a problem with rounds=True")
         if self.fdr and self.problem.declared.clairvoyant:
-            raise OutOfReach("no fdr is bounded for adversaries that see readings not yet taken; remove fdr")
+            what = "adversaries that see readings not yet taken"
+            raise OutOfReach(f"the false discovery rate is not bounded for {what}; remove fdr", "fdr")
 
     def goal(self, metric: str) -> str:
         """Return which readings of a metric are better."""

@@ -573,7 +573,7 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     if all(hasattr(frozen, name) for name in ("dist", "cdf", "ppf", "pdf", "rvs")):
         return Located(frozen)
     is_discrete = all(hasattr(frozen, name) for name in ("dist", "pmf", "ppf", "support"))
-    require(is_discrete, "frozen", frozen, "be a frozen scipy.stats distribution", "such as stats.norm(0, 1)")
+    require(is_discrete, "frozen", frozen, "be a frozen scipy.stats distribution", "use stats.norm(0, 1)")
     low, high = (float(end) for end in frozen.support())
     listed = getattr(frozen.dist, "xk", None)
     if listed is not None:

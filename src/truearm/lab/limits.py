@@ -40,7 +40,7 @@ def limit(
     within the tolerance of the best, which is absolute, are right answers too.
     """
     within = Tolerance.of(tolerance)
-    require(not within.relative, "tolerance", tolerance, "be absolute here", "a relative one is for log-readings")
+    require(not within.relative, "tolerance", tolerance, "be absolute", "use units of the readings, such as 0.1")
     seen, declared, best = observed(instance, attack), Contamination.of(contamination), instance.best
 
     def certify(arm: int) -> Limit:

@@ -154,9 +154,9 @@ class Rate:
     interval: Interval
 
     @classmethod
-    def of(cls, count: int, trials: int, level: float = 0.95) -> "Rate":
+    def of(cls, count: int, trials: int) -> "Rate":
         """Return the rate of `count` among `trials`."""
-        tail = (1 - level) / 2
+        tail = 0.025
         low = float(betaincinv(count, trials - count + 1, tail)) if count > 0 else 0.0
         high = float(betaincinv(count + 1, trials - count, 1 - tail)) if count < trials else 1.0
         return cls(count, count / trials, Interval(low, high))

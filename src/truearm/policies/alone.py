@@ -37,7 +37,7 @@ class Alone:
             check_count("runs", self.runs)
 
     def start(self, problem: Problem) -> Judged:
-        msg = f"policy 'alone' measures one arm alone, but got {len(problem.arms)}; use policy 'toptwo'"
+        msg = f"policy 'alone' measures one arm alone, but got {len(problem.arms)} arms; use policy 'toptwo'"
         refuse(len(problem.arms) != 1 or problem.rounds, msg)
         return Judged(judge=Judge.of(problem), alive=(0,), first=self.first)
 
