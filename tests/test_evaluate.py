@@ -295,9 +295,8 @@ def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
     ],
 )
 def test_commands_that_do_not(tmp_path, words, code, said):
-    items = tmp_path / "items.txt"
-    items.write_text("1\n2\n")
-    ended = truearm("evaluate", "--items", str(items), *words)
+    (tmp_path / "items.txt").write_text("1\n2\n")
+    ended = truearm("evaluate", "--items", str(tmp_path / "items.txt"), *words)
     output = " ".join((ended.stdout + ended.stderr).split())
     assert (ended.returncode, said in output) == (code, True), output
 

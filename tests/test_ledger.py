@@ -91,8 +91,9 @@ def test_scores_on_items_are_accepted_in_a_new_order_for_each_gate(tmp_path):
         first = ledger.accept_scores("better", better, lambda item: item % 3 != 0, range(600), workers=1)
         again = ledger.accept_scores("same", better, better, range(40), goal="min")
         worse = ledger.accept_scores("worse", lambda _: 0.0, lambda _: 4.0, range(99), score_range=(0, 5))
-        with pytest.raises(ta.InvalidArgument, match="items must be"):
-            ledger.accept_scores("none", better, better, [])
+        for candidate, items, said in ((better, [], "items must hold"), (3, [1], "candidate must be a function")):
+            with pytest.raises(ta.InvalidArgument, match=said):
+                ledger.accept_scores("none", candidate, better, items)
         assert [gate.verdict for gate in ledger.gates] == ["accepted", "undecided", "not better"]
         assert [gate.level for gate in ledger.gates] == pytest.approx([0.0025, 0.005, 0.005])
     assert first.result.items.scored < first.result.items.all == 600

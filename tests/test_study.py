@@ -157,8 +157,9 @@ def test_a_handicap_is_judged_and_neither_logged_nor_shown(new, best):
     assert [arm.observed for arm in result.arms] == [100.0, new]
     assert set(study.readings["old"]) == {100.0}
     assert result.certificate.verify(result.readings)
-    assert Study.from_dict(study.to_dict()).result == result
-    assert Result.from_dict(result.to_dict()) == result
+    assert (Study.from_dict(study.to_dict()).result, Result.from_dict(result.to_dict())) == (result, result)
+    with pytest.raises(ProtocolError, match="use `from_dict`"):
+        Study.replay(study.to_dict())
 
 
 def test_a_lost_pull_does_not_hide_a_doubt():

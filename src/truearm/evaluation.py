@@ -31,7 +31,6 @@ from truearm.problem import (
     as_number,
     check_count,
     fix_options,
-    refuse,
     require,
 )
 from truearm.run import OnError, Study, check_functions, open_store, resume_or_start
@@ -101,12 +100,7 @@ def evaluate(
     >>> result.best, result.items.scored < result.items.all == 1000
     ('A', True)
     """
-    is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping)
-    is_list = is_list and not hasattr(items, "columns")  # a frame yields its columns, not its rows
-    msg = f"items must be a list, but got {type(items).__name__}; for rows of a frame use frame.to_dict('records')"
-    refuse(not is_list, msg, "items", items)
-    known = list(items)
-    require(known, "items", known, "hold at least one item")
+    known = check_items(items)
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
     require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
     options: ProblemOptions = {
@@ -149,6 +143,17 @@ def evaluate(
         result = analyze(result.readings, round="rows", control=control, tiers=tiers, **options)
     failures = _count_failures(study)
     return replace(result, conditions={"failures": failures}) if failures else result
+
+
+def check_items(items: Iterable[Any]) -> list[Any]:
+    """Return items as a list that is not empty, or raise."""
+    is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping)
+    if not is_list or hasattr(items, "columns"):  # a frame yields its columns, not its rows
+        remedy = "for rows of a frame use frame.to_dict('records')"
+        raise InvalidArgument(f"items must be a list, but got {type(items).__name__}; {remedy}", "items", items)
+    known = list(items)
+    require(known, "items", known, "hold at least one item")
+    return known
 
 
 def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextManager[Executor], int]:

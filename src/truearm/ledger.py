@@ -18,8 +18,17 @@ from truearm.claims.certify import judge_of
 from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
-from truearm.evaluation import evaluate
-from truearm.problem import Contamination, Handicap, Problem, ProblemOptions, Tolerance, check_count, fix_options
+from truearm.evaluation import check_items, evaluate
+from truearm.problem import (
+    Contamination,
+    Handicap,
+    Problem,
+    ProblemOptions,
+    Tolerance,
+    check_count,
+    fix_options,
+    require,
+)
 from truearm.run import OnError, Study, run
 from truearm.store import LEDGER, Database, Row
 
@@ -211,6 +220,7 @@ class Ledger:
         max_pulls
             The budget of readings; a gate that ends undecided does not accept.
         """
+        _check_sources(candidate=candidate, base=base)
         problem = _gate_problem(name, goal=goal, tolerance=tolerance, contamination=contamination)
         sources, pulls = {name: candidate, BASE: base}, check_count("max_pulls", max_pulls)
         asked = {"goal": goal, "tolerance": str(Tolerance.of(tolerance)), "max_pulls": pulls}
@@ -245,7 +255,8 @@ class Ledger:
         score_range, goal, max_items, contamination, on_error, workers
             As in `evaluate`.
         """
-        known = list(items)
+        _check_sources(candidate=candidate, base=base)
+        known = check_items(items)
         options: dict[str, Any] = {"goal": goal, "contamination": contamination, "score_range": score_range}
         how: dict[str, Any] = {"max_items": max_items, "on_error": on_error, "workers": workers, "progress": False}
         problem = _gate_problem(name, items=len(known), **options)
@@ -266,6 +277,12 @@ class Ledger:
             if isinstance(error.result, Result):
                 self.record(gate, error.result)
             raise
+
+
+def _check_sources(**sources: object) -> None:
+    """Raise unless all are functions, before a gate opens and its level is spent."""
+    for name, source in sources.items():
+        require(callable(source), name, source, "be a function that returns one reading")
 
 
 def _gate_problem(candidate: str, **options: Unpack[ProblemOptions]) -> Problem:

@@ -344,6 +344,8 @@ class Study:
         Other keys of the definition are ignored; `order` shuffles later pulls.
         """
         needed = ("problem", "policy", "options", "max_pulls", "seed")
+        if events == () and isinstance(definition, Mapping) and definition.get("events"):
+            raise ProtocolError("the definition holds events, which `replay` takes separately; use `from_dict`")
         if not isinstance(definition, Mapping) or not isinstance(definition.get("options", {}), Mapping):
             msg = f"the definition and its options must be dictionaries, but got {definition!r:.80}"
             raise ProtocolError(msg)
