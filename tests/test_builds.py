@@ -123,7 +123,7 @@ def test_a_build_that_ignores_its_seed_ends_the_race(project):
         (("--rev", "v2", "--builds", "14", "-M", "20"), "remove -M"),
         (("--rev", "v2", "--builds", "14", "--setup", "true"), "remove -s/--setup"),
         (("--rev", "v2", "--builds", "14", "--quantile", "0.9"), "remove --quantile"),
-        (("--rev", "v2"), "{seed} in --build is another one for each of --builds N; add it"),
+        (("--rev", "v2"), "{seed} in --build needs --builds N, which draws the seeds; add it"),
         (("--rev", "v2", "--builds", "14", "-L", "n", "1,2"), "remove -L"),
     ],
 )

@@ -75,7 +75,7 @@ def test_unreadable_cells_are_counted_on_the_command_line(tmp_path):
     columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms")
     assert "must be a number, but got '306k'" in truearm("analyze", *columns).stderr
     ended = truearm("analyze", *columns, "--unreadable", "missing")
-    assert "30 cells are not a number and counted as missing" in " ".join(ended.stdout.split())
+    assert "30 cells are not numbers and count as missing" in " ".join(ended.stdout.split())
 
 
 def test_the_marks_of_a_missing_number_and_infinities(tmp_path):

@@ -14,19 +14,19 @@ from truearm.cli import edge
 from truearm.errors import TruearmError
 
 _MODULES = {"report": "records", "ledger": "records", "serve": "service", "work": "service"}
-"""Of the verbs whose module has another name."""
-_VERBS = {  # and what the help says of them, without loading them
+"""Modules of the verbs that share one."""
+_VERBS = {  # with their line in the help, which is shown without importing them
     "race": "Which command is best?",
     "time": "Which Python statement is fastest?",
-    "analyze": "Which arm is best, by a file of readings?",
+    "analyze": "Which arm is best in a file of readings?",
     "evaluate": "Which command has the highest mean score on a list of items?",
-    "ledger": "Which changes did a loop accept, and how many of them may be false?",
+    "ledger": "Which changes did a loop accept, and at what error rate?",
     "plan": "Can arms be told apart, and how many readings will it take?",
-    "simulate": "How do policies fare where the truth is known?",
+    "simulate": "How well do policies do where the truth is known?",
     "report": "Print what is known from a saved study or race.",
     "verify": "Does a result follow from its readings?",
     "serve": "Host studies for many people and machines.",
-    "work": "Measure for a study that a server hosts.",
+    "work": "Run measurements for a study on a server.",
 }
 
 
@@ -84,8 +84,8 @@ def main() -> None:
     """Find the best of several arms, even when some readings are wrong, and say how sure you are.
 
     \b
-    truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?
-    truearm time 'sorted(x)' 'x.sort()' -s 'x = [2]'  which statement is fastest?
-    truearm analyze data.csv --arm variant --value ms which group is best?
-    truearm plan --arms 5 --gap 0.5                   how many readings to take?
+    truearm race 'gzip -kf data' 'xz -kf data'         which command is fastest?
+    truearm time 'sorted(x)' 'x.sort()' -s 'x = [2]'   which code is fastest?
+    truearm analyze data.csv --arm variant --value ms  which group is best?
+    truearm plan --arms 5 --gap 0.5                    how many readings to take?
     """  # noqa: D301 - click wants the real backspace

@@ -22,14 +22,14 @@ from truearm.report.words import default_voice
 _SILENT_S = 5.0  # after this time a terminal shows that the analysis goes on
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)} {QUESTION} score-range
---of N  With --score-range: these items are the first of a random order of a list of this length.
+--of N  With --score-range: the items are the first in a random order of a list of N.
 --design sequential|fixed  'sequential' holds however often the data were looked at; 'fixed' has more power, and
     holds if the number of readings of every arm was chosen in advance. [default: sequential]
 + between
 --dependent-arms  Readings of different arms move together.
 --pairs  Compare every arm with every other.
 + control fdr tiers
---query SQL  The rows to analyze, in SQL: of a database, or of FILE, called data in it.
+--query SQL  The rows to analyze, as a query of a database, or of FILE, which it calls data.
 + json export-html verbose
 """
 
@@ -56,8 +56,10 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     truearm analyze 'logs/*.parquet' --arm site --value ms         of any size
     truearm analyze postgres://db --query 'select * from v' --arm site --value ms
 
-    Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel (the first sheet). Ends with 0 if an arm is best
-    (certified, tolerable or separated; with --control if an arm beats it, or none does), with 3 if not decided.
+    Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel (the first sheet).
+
+    Exit codes: 0 decided (certified, tolerable or separated; with --control, it is known which arms beat it); 2
+    usage, or a file cannot be read; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
     asked = explicit_options(ctx, besides=("json", "export_html", "verbose"))

@@ -22,7 +22,7 @@ from truearm.report.numbers import plural
 
 DEFAULT_LIMIT_S = 180.0  # of a race without -r, -M and --max-time
 DEFAULT_RUNS_PER_BUILD = 5
-_OF_ONE = "quantile at_least at_most control"  # what is not asked in rounds
+_NOT_IN_ROUNDS = "quantile at_least at_most control"  # they ask for something other than wins
 _NEEDS = {  # options, and others of which they need one
     "build": "rev",
     "builds": "build",
@@ -37,15 +37,15 @@ _NEEDS = {  # options, and others of which they need one
     "yes": "resume",
 }
 _EXCLUDES = {  # options, and others that contradict them
-    "builds": f"runs max_runs best_of parameter_list parameter_scan setup cleanup {_OF_ONE}",
+    "builds": f"runs max_runs best_of parameter_list parameter_scan setup cleanup {_NOT_IN_ROUNDS}",
     "metrics": "metric quantile best_of at_least at_most fail_unless_best time_unit",
     # what asks another question than a ledger's gates, or would let one be decided twice
-    "ledger": f"delta {_OF_ONE} fdr metrics fail_unless_best fail_if_worse_than strict seed save",
+    "ledger": f"delta {_NOT_IN_ROUNDS} fdr metrics fail_unless_best fail_if_worse_than strict seed save",
     "runs": "min_runs max_runs",
-    "best_of": _OF_ONE,
+    "best_of": _NOT_IN_ROUNDS,
     "show_output": "output",
 }
-_AGAIN = (  # what may change when a saved race continues; all else is fixed in the file
+_RESUME_OPTIONS = (  # what may change when a saved race continues; all else is fixed in the file
     "resume yes max_runs max_time fail_unless_best fail_if_worse_than strict json quiet verbose time_unit "
     "export_json export_csv export_markdown export_html github_summary"
 )
@@ -97,7 +97,7 @@ def check(asked: RaceOptions, given: dict[str, str]) -> RaceOptions:
     for option, others in _EXCLUDES.items():
         found = " and ".join(given[other] for other in others.split() if other in given)
         refuse(option in given and found, f"{flags[option]} cannot be combined with {found}; remove {found}")
-    new = " and ".join(flags[name] for name in given if name not in _AGAIN.split())
+    new = " and ".join(flags[name] for name in given if name not in _RESUME_OPTIONS.split())
     refuse(asked.resume and new, f"--resume continues what the file says, so it cannot change {new}; remove {new}")
     _check_runs(asked)
     _check_question(asked)
@@ -107,7 +107,7 @@ def check(asked: RaceOptions, given: dict[str, str]) -> RaceOptions:
 
 def _check_runs(asked: RaceOptions) -> None:
     is_seeded = asked.build and "{seed}" in asked.build
-    refuse(is_seeded and not asked.builds, "{seed} in --build is another one for each of --builds N; add it")
+    refuse(is_seeded and not asked.builds, "{seed} in --build needs --builds N, which draws the seeds; add it")
     is_alone = len(asked.rev) == 1 and not (asked.parameter_list or asked.parameter_scan)
     refuse(is_alone, "a race needs two revisions; give another --rev, such as . for the working tree")
     is_one = asked.rev and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)}
@@ -140,7 +140,7 @@ def _check_question(asked: RaceOptions) -> None:
 
 def _check_files(asked: RaceOptions) -> None:
     needed = asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY")
-    refuse(needed, "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job")
+    refuse(needed, "--github-summary needs GITHUB_STEP_SUMMARY, which GitHub sets in a job; remove it elsewhere")
     is_taken = asked.metric == "stdout" and (asked.show_output or asked.output not in (None, "null", "pipe"))
     refuse(is_taken, "--metric stdout reads what commands print; remove --output and --show-output")
     files = {f"--export-{form}": getattr(asked, f"export_{form}") for form in FORMS}
@@ -234,7 +234,7 @@ def check_name(name: str | None, setting: Setting) -> str | None:
 def _hooks(commands: Sequence[Command], stage: str, asked: RaceOptions) -> dict[str, Command]:
     """Return the hook of every arm: one line for all commands, or one for each."""
     lines = getattr(asked, stage)
-    msg = f"--{stage} must be given once or for each of {len(commands)} commands, but came {len(lines)} times"
+    msg = f"--{stage} must be given once or for each of {len(commands)} commands, but got {len(lines)}; repeat it"
     refuse(len(lines) not in (1, len(commands)), msg)
     typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
     # a hook is not measured, so that it may have the shell it needs even under --shell none, and only then
@@ -255,7 +255,7 @@ def _commands(asked: RaceOptions, revisions: Sequence[Revision]) -> Iterator[Com
         bases = [(line, one.folder, {"rev": one.name, "dir": one.folder}) for one in revisions]
     parameters = _parameters(asked)
     total = len(bases) * math.prod(map(len, parameters.values()))
-    msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {total:,}; race a part of them first"
+    msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {total:,}; race fewer at a time"
     refuse(total > MAX_COMMANDS, msg)
     cells = [(row, i) for row in combinations(parameters) for i in range(len(bases))]
     names, several = asked.command_name, len(cells) > len(bases)
@@ -292,7 +292,7 @@ def _place(command: Command, asked: RaceOptions) -> Command:
     cwd, *streams = (fill(text, values) for text in (asked.cwd or "", asked.input, output))
     folder = str(Path(cwd).absolute()) if cwd else command.cwd
     missing = cwd and not (Path(cwd).is_dir() or asked.builds)
-    refuse(missing, f"--cwd: there is no folder {folder!r}; make it first, or name another")
+    refuse(missing, f"--cwd: there is no folder {folder!r}; create it first, or name another")
     # a saved race may continue from another directory
     streams = [str(Path(one).absolute()) if asked.save and one not in STREAMS else one for one in streams]
     Conditions(input=streams[0], output=streams[1])  # checks them
@@ -310,7 +310,7 @@ def _parameters(asked: RaceOptions) -> dict[str, tuple[str, ...]]:
     for name, _ in given:
         msg = f"parameter {name!r} is given twice, or by --rev; give all its values at once, or rename one"
         refuse(name in names, msg)
-        msg = f"no command uses {{{name}}}, so all of its values would race the same; write it into a command"
+        msg = f"no command uses {{{name}}}, so all its values would run the same; add it to a command"
         refuse(not any(f"{{{name}}}" in text for text in texts), msg)
         names.append(name)
     return dict(given)

@@ -1,4 +1,4 @@
-"""Errors as one sentence and exit code 2, which no gate uses; and writing of files.
+"""Turn errors into one sentence and exit code 2, which no gate uses; write files.
 
 An unexpected error is a defect of truearm: the message names its place, without a traceback.
 """
@@ -26,7 +26,7 @@ from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
-_MEANT = {  # words of other tools and of the theory
+_SYNONYMS = {  # options of other tools, and words of the theory
     **dict.fromkeys(("--eps", "--epsilon"), "--contamination"),
     **dict.fromkeys(("--alpha", "--confidence", "--error"), "--delta"),
     **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), "--goal"),
@@ -34,7 +34,7 @@ _MEANT = {  # words of other tools and of the theory
     **dict.fromkeys(("--export-asciidoc", "--export-orgmode"), "--export-markdown"),
     **dict.fromkeys(("--baseline", "--reference"), "--control"),
 }
-_CLOSED = (errno.EPIPE, errno.ESHUTDOWN)  # the reader of our output is gone
+_PIPE_ERRORS = (errno.EPIPE, errno.ESHUTDOWN)  # the reader of our output is gone
 
 
 class Failure(click.ClickException):
@@ -70,7 +70,7 @@ def _to_click_error(error: BaseException) -> click.ClickException | None:
         return click.UsageError(_describe_missing(error), error.ctx)
     if isinstance(error, click.ClickException):
         return error
-    if isinstance(error, OSError) and error.errno in _CLOSED:
+    if isinstance(error, OSError) and error.errno in _PIPE_ERRORS:
         return None
     return Failure(str(error) if isinstance(error, TruearmError) else _explain(error))
 
@@ -106,7 +106,7 @@ def _describe_missing(error: click.MissingParameter) -> str:
 
 def _describe_unknown(option: str, ctx: click.Context) -> str:
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
-    near = [name for name in known if name == _MEANT.get(option)] or get_close_matches(option, known, 1, 0.7)
+    near = [name for name in known if name == _SYNONYMS.get(option)] or get_close_matches(option, known, 1, 0.7)
     quotes = "put each command in quotes, such as 'gzip -kf data'; " if ctx.command.name == "race" else ""
     hint = f"did you mean {near[0]}?" if near else f"{quotes}`{ctx.command_path} --help` lists the options"
     return f"{ctx.command_path} has no option {option!r}; {hint}"
@@ -128,7 +128,7 @@ def _explain(error: BaseException) -> str:
             )
             return f"{where}{error.strerror or error}; {remedy}"
         case MemoryError():
-            return "there is not enough memory for this; use less data at a time"
+            return "not enough memory for this; use less data at a time"
         case ValueError() if "null byte" in message or "null character" in message:
             return "an argument contains a NUL character; remove it"
     last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -181,7 +181,7 @@ def write(path: str | Path, text: str, *, append: bool = False) -> None:
 
 
 def export(path: str | Path, make: Callable[[], object]) -> bool:
-    """Make a file besides a result that is printed anyway; report what goes wrong, and return False then."""
+    """Write a file in addition to what is printed; show the error and return False if that fails."""
     try:
         make()
     except OSError as error:

@@ -37,13 +37,13 @@ _OPTIONS = """
 --contamination EPS  At most this fraction of the scores of each arm may be wrong, fixed before items are drawn.
     [default: 0]
 + tolerance control tiers
--M, --max-items N  End after this many items.
+-M, --max-items N  Stop after this many items.
 --workers N  Commands to run at once; one for each arm by default.
 + timeout
 --on-error missing|stop  Count the score of a command that fails as missing, at its worst, or stop. [default:
     missing]
 + seed
---store FILE  Log every score there; the same command continues after a crash, and scores no item twice.
+--store FILE  Log every score in FILE; after a crash the same command continues, and scores no item twice.
 + quiet json export-html
 """
 
@@ -52,7 +52,7 @@ _OPTIONS = """
 @declare(_OPTIONS, items={"required": True}, arm={"required": True})
 @click.pass_context
 def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
-    """Find the command with the highest mean score on a list of items, from a part of the items.
+    """Find the command with the highest mean score on a list of items, scoring no more of them than needed.
 
     \b
     truearm evaluate --items q.jsonl --arm 'a=./a {item}' --arm 'b=./b {item}'
@@ -60,7 +60,9 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
 
     Items are drawn in random order; every command scores the same items, and those that lost are dropped. A row of
     a table is a JSON object by column name. Commands run without a shell: write sh -c './ask "$1" | tail -1' sh
-    {item}. Scores lie in --score-range, 0 to 1 by default. Ends with 0 if it is decided, with 3 if not.
+    {item}. Scores are in --score-range, 0 to 1 by default.
+
+    Exit codes: 0 decided; 2 usage, or a command failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
     chosen = explicit_options(ctx, besides=("items", "arm", "timeout", "workers", "quiet", "json", "export_html"))
     scorers, known = _scorers(arm, given["timeout"]), _read_items(items)

@@ -20,8 +20,8 @@ _MAX_DELTA = 0.5  # 95% was meant as confidence
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A text that a function reads and checks; its error becomes a usage error."""
+class _CheckedText(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
+    """Text that a function parses and checks; its error becomes a usage error."""
 
     def __init__(self, name: str, check: Callable[[str], Any]) -> None:
         self.name, self._check = name, check
@@ -40,7 +40,7 @@ class _NewFile(click.Path):
         path = super().convert(value, param, ctx)
         folder = Path(os.fsdecode(path)).parent
         if not folder.is_dir():
-            self.fail(f"the folder {str(folder)!r} does not exist; make it first, or name another", param, ctx)
+            self.fail(f"the folder {str(folder)!r} does not exist; create it first, or name another", param, ctx)
         return path
 
 
@@ -140,7 +140,7 @@ _CHECKS: dict[str, Callable[[str], Any]] = {
     "EPS[:ADVERSARY]": _contamination,
     "blind|EPS[:ADVERSARY]": _contamination,
 }
-_TYPES.update({name: _Checked(name, check) for name, check in _CHECKS.items()})
+_TYPES.update({name: _CheckedText(name, check) for name, check in _CHECKS.items()})
 
 QUESTION = "goal quantile at-least at-most delta contamination tolerance"
 """What is asked of readings, and how sure the answer has to be."""
@@ -156,39 +156,40 @@ _SHARED = f"""
     [default: 0.05]
 --tolerance TOLERANCE  Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in
     units of the readings. [default: 0]
---between LOW HIGH  Readings outside this range are known to be bad, assuming that they left it for reasons not
-    related to their true value; not for readings cut off at a limit.
+--between LOW HIGH  The plausible range: readings outside it are bad, assuming that they left it for reasons not
+    related to their true value. Not for readings cut off at a limit.
 --score-range LOW HIGH  Compare the mean of scores in this range on the same items, which are the rounds; the
     scores are taken as given unless --contamination allows for wrong ones.
---control ARM  The one you have: which of the others are better than it?
+--control ARM  Compare every arm with this one, such as the one in use: which are better?
 --fdr  With --control (or --metrics): bound the expected share of false claims, not the chance of any.
---tiers  Put all arms in order, as far as it is certain: groups and places.
+--tiers  Also rank all arms, as far as their order is certain: tiers and places.
 --arm COLUMN  The column that names the arm.
 --value COLUMN  The column that holds the reading.
 --unit COLUMN  The column that names the independent unit (process, user, item): readings of one unit become one,
     their median.
 --round COLUMN|rows  The column that names the round (item, person, day), or 'rows' if each row of a wide file
     is one: compares which arm wins more than half of the rounds.
---order COLUMN|rows  'rows' if rows are in order of measurement, or the column to sort them by; otherwise their
-    order says nothing.
---sep MARK  The separator of cells, if it is not one of , ; | and tab.
---encoding NAME  Of the text, such as cp1252; UTF-8 and UTF-16 are detected.
---decimal MARK  The mark of decimals: --decimal ,
---thousands MARK  The mark between thousands: --thousands ,
---unreadable error|missing  Count cells that are not numbers as missing instead of stopping at the first.
---kind {"|".join(sorted(set(KINDS.values())))}  What the file is, if neither its ending nor, on standard input,
-    its beginning says.
+--order COLUMN|rows  'rows' if rows are in order of measurement, or the column to sort them by; by default their
+    order is not used.
+--sep MARK  The separator of cells, if it is not a comma, a semicolon, a | or a tab.
+--encoding NAME  The encoding of the file, such as cp1252; UTF-8 and UTF-16 are detected.
+--decimal MARK  The decimal mark: a point by default, or a comma.
+--thousands MARK  The thousands separator, such as a comma.
+--unreadable error|missing  Stop at the first cell that is not a number (by default), or count such cells as
+    missing.
+--kind {"|".join(sorted(set(KINDS.values())))}  The format of the file, if its name (on standard input: its
+    first bytes) does not show it.
 --timeout SECONDS  Kill a run after this many seconds; it counts at its worst.
---seed SEED  Fixes the order; random by default.
+--seed SEED  The seed of the order; random by default.
 --json  Print the result as JSON.
 --export-html FILE|-  Write a self-contained page.
--q, --quiet  No progress, and no text but the result.
+-q, --quiet  Print the result only, without progress and notes.
 -v, --verbose  Also print what the answer assumes, and what else is known.
 """
 TIMES = """
---contamination blind|EPS[:ADVERSARY]  'blind': disturbances do not know the random order of rounds. Or at most
-    this fraction of the runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries; or
-    'none' for the observed order. By default blind in rounds, else 5%.
+--contamination blind|EPS[:ADVERSARY]  'blind': disturbances do not depend on the random order of rounds. Or at
+    most this fraction of the runs may be bad: 0.05 or 5%, with :prescient or :malicious for stronger adversaries;
+    or 'none' for the observed order. By default blind in rounds, else 5%.
 --tolerance TOLERANCE|TIME  Also accept an arm that is provably within this of the best: 2% is relative, 5ms a
     time; for readings that are not times, a number in their unit. [default: 0]
 """
@@ -213,14 +214,14 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def explicit_options(ctx: click.Context, besides: Collection[str] = ()) -> dict[str, Any]:
-    """Return the arguments of a verb that the user gave, by parameter, without those `besides`."""
+    """Return the arguments that the user gave to a verb, by parameter, except those in `besides`."""
     typed = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    # an argument that takes any number of words counts as given in click 8.2, even if there are none
+    # click 8.2 reports an argument that takes any number of words as given, even if it is empty
     return {name: ctx.params[name] for name in typed if name not in besides and ctx.params[name] != ()}
 
 
 def _entries(table: str) -> list[str]:
-    """Return the options of a table, with those that it shares in place of their names."""
+    """Return the entries of a table, with shared options in place of their names."""
     shared = {re.findall(r"--([\w-]+)", entry)[0]: entry for entry in re.split(r"\n(?=\S)", _SHARED.strip())}
     found = []
     for entry in re.split(r"\n(?=\S)", table.strip()):

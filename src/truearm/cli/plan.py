@@ -22,12 +22,12 @@ from truearm.report.numbers import count, number, percent
 
 _OPTIONS = f"""
 --arms ARMS  How many arms there are. [default: 5]
---gap GAP...  How far the others are behind the best: in units of the family, whose scale is 1, or with --share in
-    points; 0.5 by default. Repeat it to give one for each.
---family {"|".join(FAMILIES)}  The law of the readings, of unit scale. [default: gaussian]
---share SHARE  Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.
+--gap GAP...  How far the other arms are behind the best: in units of the scale of the family, or with --share in
+    percentage points; 0.5 by default. Repeat it to give one for each of them.
+--family {"|".join(FAMILIES)}  The distribution of the readings, with scale 1. [default: gaussian]
+--share SHARE  Plan for shares: that of the best arm, such as 60%; gaps are then percentage points, such as 10%.
 --pilot FILE|URL  Plan with the readings in this file instead of a family.
---rounds  Arms side by side in random order; blind by default.
+--rounds  Plan for rounds: arms side by side in random order, with --contamination blind by default.
 + arm value unit {" ".join(FORM)} {QUESTION} between json
 --plot FILE  Draw the table: PNG, SVG or PDF.
 """
@@ -43,10 +43,10 @@ def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, 
     truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05
     truearm plan --arms 3 --gap 0.5 --gap 2 --family cauchy
     truearm plan --pilot pilot.csv --arm variant --value ms --goal min
-    truearm plan --pilot preise.csv --arm laden --value preis --decimal ,
+    truearm plan --pilot prices.csv --arm store --value price --decimal ,
     truearm plan --share 0.6 --gap 0.1 --arms 3
 
-    Ends with 3 if no number of pulls would decide.
+    Exit codes: 0 pulls can decide; 2 usage; 3 no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
     asked = explicit_options(ctx, besides=("pilot", "json", "plot"))
     file = {name: asked.pop(name) for name in ("arm", "value", "unit", *FORM) if name in asked}
@@ -57,8 +57,8 @@ def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, 
     asked |= {"gap": [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0]} if gaps else {}
     if pilot is not None:
         beside = next((name for name in ("arms", "gap", "family") if name in asked), None)
-        why = "arms, gaps and laws are those of the pilot's readings"
-        refuse(beside, f"--{beside} and --pilot exclude each other: {why}")
+        why = "arms, gaps and distributions are those of the pilot"
+        refuse(beside, f"--{beside} and --pilot exclude each other: {why}; remove --{beside}")
         how = Reduction.of(at_least=asked.get("at_least"), at_most=asked.get("at_most"))
         form = Form.of(**{name: value for name, value in file.items() if name in FORM})
         readings = load(pilot, Columns(file.get("arm"), file.get("value"), file.get("unit")), how, form)
@@ -89,7 +89,7 @@ def _describe_defaults(asked: Mapping[str, Any]) -> str:
 def _text(found: Plan, assumed: str, screen: Screen) -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
     way = "toptwo" if found.wins is None else "paired"
-    heading = f"Pulls `{way}` needs if the readings turn out clean, by gap and contamination to be allowed for:"
+    heading = f"Pulls that `{way}` needs if the readings turn out clean, by gap and declared contamination:"
     tables = [
         screen.table(_needs(found, way)),
         f"{screen.wrap(heading)}\n\n{screen.table(_grid(found))}",

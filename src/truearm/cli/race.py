@@ -18,7 +18,7 @@ _OPTIONS = f"""
 -n, --command-name NAME...  Name of a command; repeatable.
 --rev REV...  Run the one command in this revision of the git repository, in its own worktree; repeatable. . is
     the working tree as it is; {{rev}} and {{dir}} in the command are its name and folder.
---build CMD  Run once in each revision before the race; kept in a cache.
+--build CMD  Run once in each revision before the race; built files are kept in a cache.
 --builds N  Build each revision again for every round, N rounds at most, with another {{seed}} in --build (also
     $TRUEARM_SEED) to change its memory layout: the answer is about revisions, not about two binaries.
 --runs-per-build N  With --builds: the reading of a build is the median of N runs, of all builds in turn; 5 by
@@ -31,7 +31,7 @@ _OPTIONS = f"""
 --metrics json  A suite: one run prints a flat JSON object of numbers, and every number is compared with that of
     one command (--fail-if-worse-than, --control, or the first), error controlled over all of them.
 --higher METRIC...  A metric where higher is better; repeatable.
---goal min|max  Which is better; min by default, required for stdout.
+--goal min|max  Whether smaller or larger readings are better; min by default, required for stdout.
 --quantile QUANTILE  Compare this quantile of each command (0.5 is the median, 0.95 the 95th percentile) instead
     of which wins more rounds side by side.
 + at-least at-most delta
@@ -60,9 +60,9 @@ _OPTIONS = f"""
 --show-output  Show what commands print: --output inherit.
 --timeout SECONDS  Kill a run after this many seconds. It counts as worse than any run that ended. A hook (-s, -p,
     -C, -c) that takes longer is killed too, and ends the race.
--i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that
-    these exit codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop unless
-    named.
+-i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 means
+    that these exit codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop
+    unless named.
 + seed
 --ledger FILE  Decide whether a command is better than --base, as one of many gates with one error rate.
 --base NAME  With --ledger: the command in use now; the other is the candidate.
@@ -76,7 +76,7 @@ _OPTIONS = f"""
 --export-csv FILE|-  One row per command, hyperfine's columns first.
 --export-markdown FILE|-  The table in Markdown.
 + export-html
---github-summary  In a GitHub job: append the table to its summary, and annotate it with what failed.
+--github-summary  In a GitHub job: append the table to its summary, and annotate a failed gate.
 --fail-unless-best NAME  Exit with 1 if NAME is not the best.
 --fail-if-worse-than NAME  Exit with 1 if a command (with --metrics: one of its metrics) is worse than NAME by
     more than the tolerance.

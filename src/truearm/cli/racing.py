@@ -41,7 +41,7 @@ from truearm.run import Study, shuffle
 from truearm.run import run as run_study
 from truearm.store import lock
 
-MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
+MIN_ALONE_S = 3.0  # for which one command alone is measured at least, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
@@ -204,7 +204,7 @@ def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
 
 
 class _Runner:
-    """The source of a race: numbers the runs, measures them, notes how, and knows when there are enough."""
+    """The runs of a race: numbered, measured and noted, until there are enough."""
 
     def __init__(self, race: Race, asked: RaceOptions) -> None:
         setting = race.setting
@@ -278,7 +278,7 @@ class _Runner:
         return self._race.study.problem.censored if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:
-        """Run every command some times, not counted; builds are warmed up in their round."""
+        """Run every command a few times without counting; builds are warmed up in their round."""
         for i in range(0 if self._builder else self._race.setting.warmup):
             for arm in self._commands:
                 self._measure(arm, f"warmup-{i}")

@@ -1,4 +1,4 @@
-"""`truearm report` and `truearm ledger`: what is known from a file that was saved; and the gates of a ledger."""
+"""`truearm report` and `truearm ledger`: what a saved file shows; and how a race opens a gate of a ledger."""
 
 import hashlib
 import shutil
@@ -50,7 +50,7 @@ def report_command(ctx: click.Context, /, file: str, *, export_html: str | None,
     refuse(len(chosen) > 1, f"{' and '.join(chosen)} both go to standard output; choose one of them")
     with open_log(file) as race:
         if race.suite is None:
-            race.study.stop()  # this object only: the log does not know of it
+            race.study.stop()  # in memory only; the log stays as it is
         code = show(ctx, race_answer(race), silent=export_html is not None and not chosen)
     ctx.exit(code if code == ERROR or export_html is None else GOOD)
 
@@ -67,7 +67,7 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
     truearm ledger loop.db
     truearm ledger loop.db --export-html loop.html
 
-    The file is recomputed while it is read; one that was changed is refused.
+    The file is verified while it is read; one that was changed is refused.
     """  # noqa: D301 - click wants the control character
     found = read_ledger(file)
     rows = tables.ledger_rows(found) if found.gates else []

@@ -38,7 +38,7 @@ _SERVE = """
 --max-studies N  Studies in all. [default: 10000] [env var: TRUEARM_MAX_STUDIES]
 --rate RATE  Requests per second and address. [default: 200] [env var: TRUEARM_RATE]
 --proxy ADDRESS  Address or network of a reverse proxy whose X-Forwarded-For is trusted. [env var: TRUEARM_PROXY]
---patience SECONDS  Time in which a request must arrive. [default: 10] [env var: TRUEARM_PATIENCE]
+--patience SECONDS  Time in which a whole request must arrive. [default: 10] [env var: TRUEARM_PATIENCE]
 --new-token ROLE[:STUDY]  Print a new token (viewer, worker, admin) and exit.
 --remove-token NAME  Revoke a token and exit.
 --tokens  List the names and roles of tokens and exit.
@@ -51,7 +51,7 @@ _WORK = """
 + timeout
 -i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping.
 --any-name  Allow any arm name: you trust the author of the study, or the command treats names as text.
--M, --max-pulls N  End after this many pulls of this worker.
+-M, --max-pulls N  Stop after this many pulls of this worker.
 + quiet
 """
 

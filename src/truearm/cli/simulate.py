@@ -19,8 +19,8 @@ _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit"
 _KINDS = {"G": "Gaussian", "C": "Cauchy", "LN": "lognormal", "D": "binomial"}
 _OPTIONS = """
 --list  List the instances.
---policy NAME...  Repeat it to compare.
---attack none|worst|benign  What the bad readings are, at the declared share. [default: none]
+--policy NAME...  The policy to run; repeat it to compare several.
+--attack none|worst|benign  How bad readings are chosen, at the declared share. [default: none]
 + contamination delta
 --replications N  Runs of each policy and instance. [default: 100]
 --seed SEED  The same seed gives the same table. [default: 0]
@@ -34,7 +34,7 @@ _OPTIONS = """
 @declare(_OPTIONS, policy={"default": ("toptwo",), "show_default": True})
 @click.pass_context
 def simulate_command(ctx: click.Context, /, instances: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
-    """Run policies on INSTANCE and count errors and pulls; `limit` is the least number of pulls of any method.
+    """Run policies on INSTANCE and count errors and pulls; `limit` is a lower bound on the pulls of any method.
 
     \b
     truearm simulate --list

@@ -25,10 +25,10 @@ from truearm.report.numbers import count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
 _OPTIONS = f"""
--s, --setup STATEMENT...  Run before each block of loops, outside of the clock; repeatable, one line each.
+-s, --setup STATEMENT...  Run before each block of loops, not timed; repeatable, one line each.
 -n, --name NAME...  Name of a statement; repeatable.
---python INTERPRETER...  Time with this Python instead of the one that runs truearm; repeatable, then they are
-    compared.
+--python INTERPRETER...  Time with this Python instead of the one that runs truearm; repeat it to compare
+    several.
 + delta
 {TIMES.strip()}
 -r, --runs N  Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.
@@ -42,7 +42,7 @@ _OPTIONS = f"""
 @declare(_OPTIONS, contamination={"default": "blind"})
 @click.pass_context
 def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
-    """Find out which Python statement is fastest; of one alone, how long it takes.
+    """Find the fastest Python statement, or measure how long one takes.
 
     \b
     truearm time 'sorted(x)' 'x.sort()' -s 'x = list(range(1000))'

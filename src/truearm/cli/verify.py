@@ -29,7 +29,7 @@ from truearm.verification import Verified, certificate_of, verify
 _SQLITE = b"SQLite format 3\0"
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)}
---head DIGEST  A head of the log that was noted before: it must be in its chain.
+--head DIGEST  The head that a log or ledger had before: its chain must still contain it.
 + json
 """
 
@@ -42,7 +42,7 @@ _OPTIONS = f"""
 def verify_command(
     ctx: click.Context, /, file: str, readings: str | None, *, head: str | None, **roles: str | None
 ) -> None:
-    """Decide again from the readings, and compare everything that FILE says.
+    """Recompute a result from its readings, and compare it with everything that FILE says.
 
     \b
     truearm verify result.json                        what --json printed
@@ -51,8 +51,8 @@ def verify_command(
     truearm verify run.db                             was a log changed?
     truearm verify loop.db                            ... or a ledger?
 
-    Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
-    it can be recomputed and the rest is on trust.
+    Exit codes: 0 everything follows from the readings; 1 something does not, and the message says what; 2 usage;
+    3 everything that can be recomputed follows, and the rest is taken on trust.
     """  # noqa: D301 - click wants the control character
     found, failed = Verified(), None
     more: dict[str, object] = {}

@@ -18,7 +18,7 @@ from truearm.errors import InvalidArgument
 from truearm.problem import refuse
 
 SHELL = "/bin/sh"
-MAX_COMMANDS = 1000  # in one race: more are a slip of the keyboard, or would take days
+MAX_COMMANDS = 1000  # in one race: more are a typo, or would take days
 
 # Reserved words, and builtins that are not programs too, as `echo`, `test` and `true` are.
 _SHELL_WORDS = frozenset(
@@ -81,8 +81,9 @@ class Command:
 
     def __post_init__(self) -> None:
         parts = (self.text, self.shell or "", self.cwd or "", *self.env, *self.env.values())
-        msg = f"command, shell, folder and --env must be without NUL, but got {self.text!r}"
-        refuse(not self.text.strip() or "\0" in "".join(parts), msg)
+        msg = f"command, shell, folder and --env must be without NUL, but got {self.text!r}; remove it"
+        refuse("\0" in "".join(parts), msg)
+        refuse(not self.text.strip(), f"command must name a program, but got {self.text!r}")
         object.__setattr__(self, "name", self.name or self.text)
         object.__setattr__(self, "shell", _choose_shell(self.text, self.shell))
         _split(self.text if self.shell is None else self.shell)

@@ -1,8 +1,8 @@
 """Time Python code: one number per fresh process, by loops that were calibrated once.
 
 Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
-imported elsewhere, such as a function made inside another one, is timed in this process; the result tells.
-`timeit` runs the loops.
+imported elsewhere, such as a function made inside another one, is timed in this process, and the result says
+so. `timeit` runs the loops.
 
 Load only adds to a block of loops, and most to a long one. So blocks are short, and a reading is their lower
 quartile: a quarter of them undisturbed is enough. (The least block, which `timeit` shows, would favor code with
@@ -71,7 +71,7 @@ class FreshTimer:
     timeout: float | None = None  # seconds that one process may take
 
     def calibrate(self) -> "FreshTimer":
-        """Return it with enough loops for a block."""
+        """Return a timer with enough loops for a block."""
         return replace(self, loops=int(self._run(0)))
 
     def __call__(self) -> float:

@@ -74,7 +74,7 @@ class Builds:
 
 
 class Builder:
-    """Makes the builds of a race; refuses a command that makes the same files for every seed."""
+    """The builds of a race; a command that makes the same files for every seed is refused."""
 
     def __init__(self, builds: Builds) -> None:
         self._builds = builds

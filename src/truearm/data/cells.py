@@ -54,7 +54,7 @@ class Form(NamedTuple):
         require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
         taken = f"{form.decimal}0123456789+-eE"
         is_free = form.thousands is None or form.thousands not in taken
-        require(is_free, "thousands", form.thousands, f"be none of {taken}, which numbers have")
+        require(is_free, "thousands", form.thousands, f"not be any of {taken}, which numbers contain")
         require(form.unreadable in ("error", "missing"), "unreadable", form.unreadable, "be 'error' or 'missing'")
         try:
             "".encode(form.encoding or "utf-8")
@@ -155,7 +155,7 @@ def as_float(cell: object) -> float | None:
 
 
 def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
-    """Return the error for a cell that is not a number; nothing is advised that would read another one."""
+    """Return the error for a cell that is not a number; no remedy in it changes what other cells say."""
     shown = " ".join(repr(cell).split())
     msg = f"row {row} of column {column!r} must be a number, but got {shown:.60}; correct it, name the marks of "
     msg += "a file, as in decimal=',' or thousands=',', or use unreadable='missing' to count such cells as missing"

@@ -1,4 +1,4 @@
-"""Which column plays which part, how rows become the readings of each arm, and mistakes with columns."""
+"""Roles of columns, how rows become the readings of each arm, and errors about columns."""
 
 import re
 from collections import Counter as Occurrences
@@ -263,7 +263,7 @@ def similar_names(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         same["".join(name.split()).casefold()].append(name)
     pairs = [" and ".join(map(repr, found)) for found in same.values() if len(found) > 1]
-    remedy = "differ only in case or blanks, and count as different arms: rename them if they are the same."
+    remedy = "differ only in case or blanks and count as different arms: rename them if they are the same."
     return (f"{', '.join(pairs)} {remedy}",) if pairs else ()
 
 

@@ -55,7 +55,7 @@ def collect(lazy: Any, **options: str) -> dict[str, Any]:  # noqa: ANN401 - a la
         return dict(lazy.collect(backend, **options).to_dict())
     except Exception as error:  # each engine has its own errors
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        msg = f"{lazy.implementation.value} does not answer: {what:.200}; analyze a copy of the rows, as Parquet"
+        msg = f"{lazy.implementation.value} failed: {what:.200}; analyze a copy of the rows, as Parquet"
         raise InvalidArgument(msg) from None
 
 

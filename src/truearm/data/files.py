@@ -88,7 +88,7 @@ def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path],
 
 
 def _find_files(path: str) -> list[Path]:
-    """Return the file of that name, those in a folder, or those that a pattern fits."""
+    """Return the file of that name, those in a folder, or those that a pattern matches."""
     file = Path(path)
     if file.is_dir():
         found = sorted(one for one in file.rglob("*") if one.is_file() and _plain_kind(one) in _TABLES)
@@ -111,7 +111,7 @@ def _kind(file: Path) -> str:
     if kind is None or (ending in _PACKED and kind not in _TEXTS):
         known = ", ".join(sorted(set(KINDS.values())))
         msg = f"the ending {ending!r} of {file.name!r} is unknown; use kind='csv' or another of {known}"
-        raise InvalidArgument(f"{msg}, or unpack it if it is packed", "kind")
+        raise InvalidArgument(f"{msg}, or unpack it first", "kind")
     return kind
 
 
@@ -123,7 +123,7 @@ def _spool(folder: Path) -> Path:
         with spool.open("wb") as out:
             shutil.copyfileobj(gzip.GzipFile(fileobj=raw) if is_packed else raw, out, 1 << 20)
     except (OSError, EOFError, zlib.error) as error:
-        msg = f"standard input is packed, but cannot be unpacked: {first_line(error)}; pack it again"
+        msg = f"standard input is compressed, but cannot be unpacked: {first_line(error)}; compress it again"
         raise InvalidArgument(msg, "file") from None
     with spool.open("rb") as opened:
         first, _, rest = opened.read(1 << 16).partition(b"\n")
@@ -147,9 +147,7 @@ def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path
             start = opened.read(6)
         if ending := _binary_ending(start):
             kind = KINDS[ending]
-            raise InvalidArgument(
-                f"{file.name!r} is not text but a file of kind {kind}; use kind={kind!r}", "kind"
-            )
+            raise InvalidArgument(f"{file.name!r} is not text but {kind}; use kind={kind!r}", "kind")
         encoding = form.encoding or next((name for name, marks in _MARKS.items() if start.startswith(marks)), None)
         if encoding is None and start[1:2] == b"\0" == start[3:4]:
             encoding = "utf-16-le"  # two letters of ASCII without a mark
@@ -198,7 +196,7 @@ def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) ->
         lacking = [file for file, names in known.items() if column not in names]
         if lacking and len(lacking) < len(known):
             msg = f"{Path(lacking[0]).name!r} has no column {column!r}, which other files have; give a pattern"
-            raise InvalidArgument(f"{msg} that fits tables of one kind, such as 'logs/*.csv'", "file")
+            raise InvalidArgument(f"{msg} that matches tables of one kind, such as 'logs/*.csv'", "file")
 
 
 def _packing(files: Sequence[Path]) -> str:
@@ -335,7 +333,7 @@ def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
     if columns.arm is not None and columns.arm not in names and len(names) == 1:
         marks = [mark for mark in dict.fromkeys(names[0]) if columns.arm in names[0].split(mark)]
         if marks:
-            msg = f"all cells are in one column, {names[0]!r}; say what separates them: sep={marks[0]!r}"
+            msg = f"all cells are in one column, {names[0]!r}; name the separator: sep={marks[0]!r}"
             raise InvalidArgument(msg, "sep")
     numbers = [name for name in names if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", name)]
     whole = [int(name) for name in numbers if name.isdecimal()]

@@ -146,7 +146,7 @@ def _own(data: Document) -> Runs:
 
 
 class _Tool(NamedTuple):
-    """How the documents of a tool are known and read, and what each of its readings is."""
+    """A tool: how its documents are recognized and read, and what each of its readings is."""
 
     name: str
     runs: Callable[[Any], Runs]
@@ -216,7 +216,11 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         refuse(column not in (None, "rows"), msg, argument, column)
     tasks = sorted({one.task for one in exports})
     names = ", ".join(task or "times" for task in tasks)
-    refuse(len(tasks) > 1, f"the files are of different tasks, which are not compared: {names:.200}", "file")
+    refuse(
+        len(tasks) > 1,
+        f"the files are of different tasks, which are not compared: {names:.200}; give one task",
+        "file",
+    )
     is_scored, parts = tasks != [""], {name: (exports[0], name) for name in exports[0].readings}
     msg = f"{files[0].name!r} is of one model; give a file of each model"
     refuse(is_scored and len(files) == 1, msg, "file")
@@ -224,7 +228,7 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         check_number_of_arms(len(files), kind="files")
         # commands differ by what they run, benchmarks by their names
         single = columns.value is None and all(len(one.readings) == 1 and not one.tool.unit for one in exports)
-        name = None if single else _shared(exports, columns.value, "metric" if is_scored else "benchmark")
+        name = None if single else _common_name(exports, columns.value, "metric" if is_scored else "benchmark")
         pairs = [(one, name or next(iter(one.readings))) for one in exports]
         models = [one.model for one in exports]
         labels = models if len(set(models)) == len(files) else [file.name.partition(".")[0] for file in files]
@@ -237,7 +241,7 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
     return data.align() if columns.round == "rows" else data
 
 
-def _shared(exports: Sequence[_Export], chosen: str | None, kind: str) -> str:
+def _common_name(exports: Sequence[_Export], chosen: str | None, kind: str) -> str:
     """Return the benchmark or metric that all files have: different ones are never rivals."""
     shared = [name for name in exports[0].readings if name and all(name in one.readings for one in exports)]
     shared = [name for name in shared if chosen in (None, name)]
@@ -300,13 +304,13 @@ def _read(path: Path) -> _Export | None:
         try:
             readings: dict[str, dict[Any, list[float]]] = {}
             for name, unit, values in tool.runs(data):
-                msg = f"this export of {tool.name} holds statistics of {name!r}, and no single readings"
+                msg = f"this export of {tool.name} holds statistics of {name!r}, but no single readings"
                 refuse(values is None, f"{msg}; {tool.remedy}", "file")
                 if name and values is not None and not len(values):  # a metric whose scores are not numbers
                     continue
                 units = readings.setdefault(name, {})
                 units.setdefault(len(units) if unit is None else unit, []).extend(as_readings(values or [], name))
-            return _Export(tool, readings, **_known(tool, data))
+            return _Export(tool, readings, **_read_facts(tool, data))
         except TruearmError:
             raise
         except _BROKEN as error:
@@ -349,7 +353,7 @@ def unpack(file: Path) -> Any:  # noqa: ANN401 - a binary file
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
-def _known(tool: _Tool, data: Document) -> dict[str, Any]:
+def _read_facts(tool: _Tool, data: Document) -> dict[str, Any]:
     """Return what a document says besides its readings."""
     if "eval" in tool.marks:
         return {"model": str(data["eval"]["model"]), "task": str(data["eval"]["task"])}

@@ -387,8 +387,8 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
 
 
 def _note_unreadable(n: int, column: str) -> list[str]:
-    cells = "1 cell is" if n == 1 else f"{n:,} cells are"
-    return [f"In {column}, {cells} not a number and counted as missing."] if n else []
+    cells = "1 cell is not a number and counts" if n == 1 else f"{n:,} cells are not numbers and count"
+    return [f"In {column}, {cells} as missing."] if n else []
 
 
 def _order_keys(cells: NDArray[Any], column: str) -> NDArray[Any]:

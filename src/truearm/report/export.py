@@ -25,11 +25,11 @@ from truearm.report.tables import hyperfine_statistics, suite_order, suite_point
 from truearm.report.words import ledger_guarantee, standing, suite_summary
 
 _UNIT_NAMES = {"wall": "second", "cpu": "second", "memory": "byte"}
-_UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_OBEYED = re.compile(f"[\x00-\x1f{_UNSHOWN.pattern[1:]}")
+_INVISIBLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(f"[\x00-\x1f{_INVISIBLE.pattern[1:]}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
-_LONGEST = 1e300  # seconds: what is beyond is no time of a run
-_KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
+_MAX_TIME_S = 1e300  # a longer one is not the time of a run
+_ARM_COLUMNS = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
 
@@ -55,7 +55,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
 
 
 def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
+    """Return the list that hyperfine writes under `results`: wall times in seconds, as measured.
 
     A run that timed out has the time until it was killed, and `timed_out` is true. A statistic that the true
     time would change is null. Commands have a name and parameters, runs an arm and notes.
@@ -70,7 +70,7 @@ def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict
 def _is_timed(notes: Mapping[str, Any]) -> bool:
     """Return True if notes are those of a run that was timed: others may note anything."""
     times = [notes.get(key) for key in ("wall", "user", "system")]
-    numbers = all(isinstance(time, int | float) and 0 <= time <= _LONGEST for time in times)
+    numbers = all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_S for time in times)
     return numbers and isinstance(notes.get("exit_code"), int)
 
 
@@ -104,9 +104,9 @@ def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 -
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    r"""Return strict JSON, indented for people; no letter in it does anything to a terminal."""
+    """Return strict JSON, indented for people, without characters that control a terminal."""
     text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
-    return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
@@ -124,7 +124,7 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
         mine = (arm.n, late, arm.observed, arm.low, arm.high, standing(result, arm.name))
         return [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *given, *mine]
 
-    return _csv([(*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN), *map(cells, result.arms)])
+    return _csv([(*_COLUMNS, *(f"parameter_{n}" for n in names), *_ARM_COLUMNS), *map(cells, result.arms)])
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:
@@ -137,12 +137,12 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
 def cell(value: object) -> object:
     r"""Return a CSV cell on one line, without terminal control codes or spreadsheet formulas.
 
-    Control characters are shown by their numbers. Text that begins like a formula and is no number has an
-    apostrophe before it, which spreadsheets take for "this is text".
+    Control characters are shown by their numbers. Text that begins like a formula and is not a number gets
+    a leading apostrophe, which tells spreadsheets that it is text.
     """
     if not isinstance(value, str):
         return value
-    text = _OBEYED.sub(lambda found: printable(found[0]), value)
+    text = _CONTROL.sub(lambda found: printable(found[0]), value)
     begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
     return (
         f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
@@ -156,7 +156,7 @@ _SUITE_COLUMNS = (
 
 
 def suite_document(result: SuiteResult) -> dict[str, Any]:
-    """Return a suite and its runs for JSON: all that a stranger needs to recompute it."""
+    """Return a suite and its runs for JSON: everything that is needed to recompute it."""
     return {**result.to_dict(runs=True), "summary": suite_summary(result, "command")}
 
 

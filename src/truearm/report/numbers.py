@@ -1,4 +1,4 @@
-"""How numbers, names and units are written. Numbers that bound something are rounded to the safe side."""
+"""Numbers, names and units as text. Numbers that bound something are rounded to the safe side."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SHOWN_ABOVE_1 = 1e-6  # factors nearer to 1 than this are shown as 1
 
 
 class Unit(NamedTuple):
-    """What readings are shown in: its sign, its name, and its size in the unit of the readings."""
+    """A unit to show readings in: its sign, its name, and its size in the unit of the readings."""
 
     sign: str = ""
     name: str = ""

@@ -1,6 +1,6 @@
 """A result as one page: a file that needs no network, no server and, to be read, no script.
 
-What the templates show is gathered here; the markup and the notes are in `templates/`. The script only moves what
+What the templates show is collected here; the markup and the notes are in `templates/`. The script only moves what
 Python computed (`truearm.report.slider`).
 """
 
@@ -43,7 +43,7 @@ _MAX_MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays s
 
 
 class Parts(NamedTuple):
-    """What a page shows of a result: words, sections as HTML, and what its script moves."""
+    """The parts of a page: its text, sections as HTML, and what its script moves."""
 
     title: str
     summary: str
@@ -155,7 +155,7 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
     """Write a result that contains its readings as a page."""
     counted = isinstance(result, Analysis) and result.counts is not None
     if result.readings is None and not counted:
-        raise InvalidArgument("the result does not contain its readings; write page(result, readings) yourself")
+        raise InvalidArgument("the result does not contain its readings; call page(result, readings) with them")
     Path(path).write_text(page(result, None if counted else result.readings), encoding="utf-8")
 
 

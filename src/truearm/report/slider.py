@@ -28,7 +28,7 @@ _MAX_CELLS = 1000  # arms times positions, so that a page of fifty arms stays sm
 
 
 class Frame(NamedTuple):
-    """What is shown at one contamination: a sentence, and a row for each arm in the order of tables."""
+    """The view at one contamination: a sentence, and a row for each arm in the order of tables."""
 
     sentence: str
     rows: list[svg.Row]

@@ -1,7 +1,7 @@
-"""What pictures show, as places and paths of SVG; the markup is in `templates/macros.html`.
+"""Positions and paths of SVG pictures; the markup is in `templates/macros.html`.
 
 Every shape is drawn on a board 1000 units wide and stretched to the page; strokes keep their width. Labels are
-text of the page, so that these never stretch.
+text of the page, so that they never stretch.
 """
 
 import math

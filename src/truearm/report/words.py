@@ -1,4 +1,4 @@
-"""All English about results: answers, assumptions, alarms, gates, suites. Nothing is computed here.
+"""Sentences about results: answers, assumptions, alarms, gates, suites. Nothing is computed here.
 
 A summary has three parts: the answer with its size; how sure it is, what it assumes and when it breaks down; the
 effort. What else a reader may want to know follows with `verbose`.
@@ -59,11 +59,11 @@ _MAX_ALARMS = 2  # shown without `verbose`
 _MAX_TIERS = 8
 _QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
 _SMALL_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
-_PRACTICAL = 1000  # times the readings at hand: more of them is not an advice
+_MAX_FACTOR = 1000  # times the readings at hand: advice to take more than that helps no one
 
 
 class Voice(NamedTuple):
-    """How to speak of a result: what a reading, an arm and a better arm are called, and the unit of readings."""
+    """The words for a result: for a reading, an arm and a better arm, and the unit of readings."""
 
     reading: str = "reading"
     arm: str = "arm"
@@ -976,7 +976,7 @@ def more_readings(result: Analysis, reading: str = "reading") -> str:
     if result.needed is None:
         return f"No number of {reading}s like these would decide this (an estimate)."
     more = sum(result.needed.values())
-    if more > _PRACTICAL * max(1, result.total):
+    if more > _MAX_FACTOR * max(1, result.total):
         return f"More {reading}s like these would not decide this in practice (an estimate)."
     return f"About {number(float(f'{more:.2g}'))} more readings like these would decide this (an estimate)."
 
@@ -1268,7 +1268,7 @@ def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
     warmup = " The first run is one of them: -w 1 leaves it out." * is_first
     return (
         f"{plural(far, 'run')} of {count(total)} lie{'s' * (far == 1)} more than ten robust standard deviations "
-        f"from the median, the farthest {worst}: something else was running, or it does this now and then.{warmup}"
+        f"from the median, the farthest {worst}: something else was running, or it does this at times.{warmup}"
     )
 
 
@@ -1342,7 +1342,7 @@ def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
             f"is known only to about {off}; take this plan as a rough guess."
         )
     if plan.wins is None and not plan.applicable:
-        yield "The paper's Algorithms 1 and 3 need to know how regular the laws are, and are for medians."
+        yield "The paper's Algorithms 1 and 3 are for medians, and need to know how regular the distributions are."
     elif plan.wins is None and plan.within is not None:
         yield (
             "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "

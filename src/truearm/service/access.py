@@ -25,7 +25,7 @@ _MAX_AGE_S = 2.0  # after which tokens are read from the database again
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server serves and where, and the limits of a request, a study and a client."""
+    """The settings of a server: what it serves and where, and the limits of requests, studies and clients."""
 
     database: str = "truearm.db"
     host: str = "127.0.0.1"
@@ -83,7 +83,7 @@ def check_host(host: str, *, tokens: int) -> None:
 
 
 class Grant(NamedTuple):
-    """What a token allows: a role, in all studies or in one."""
+    """The rights of a token: a role, in all studies or in one."""
 
     role: str
     study: str | None

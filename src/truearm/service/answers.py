@@ -1,4 +1,4 @@
-"""A hosted study as what a server sends: state, line in a list, page, log, readings and events."""
+"""What a server sends of a study: its state, line in a list, page, log, readings and events."""
 
 import csv
 import io

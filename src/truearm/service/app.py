@@ -69,7 +69,7 @@ _LIST = (
 
 
 class Service:
-    """What the handlers of one process share."""
+    """The objects that the handlers of one process share."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -93,7 +93,7 @@ class Service:
             async with asyncio.timeout(_HEALTH_TIMEOUT_S):
                 await asyncio.shield(self._health[1])
         except TimeoutError:
-            raise _silent(self.database, _HEALTH_TIMEOUT_S) from None
+            raise _timeout_error(self.database, _HEALTH_TIMEOUT_S) from None
 
 
 Shared = NamedDependency[Service]
@@ -101,7 +101,7 @@ Name = FromPath[str]
 AnyRequest = Request[Any, Any, Any]
 
 
-def _silent(database: Database, seconds: float) -> StoreError:
+def _timeout_error(database: Database, seconds: float) -> StoreError:
     msg = f"the database {database.name} did not answer within {seconds:g} seconds; check that it runs"
     return StoreError(msg)
 
@@ -518,7 +518,7 @@ class Gate:
         state: dict[str, Any] = scope.setdefault("state", {})
         state |= {"id": secrets.token_hex(6), "is_head": method == "HEAD"}
 
-        async def dress(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -534,14 +534,14 @@ class Gate:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S if has_limit else None):
                 await self._check(scope)
                 scope["method"] = "GET" if state["is_head"] else method
-                await self._app(scope, receive, dress)
+                await self._app(scope, receive, send_with_headers)
         except Exception as error:
             if status:
                 raise
             if isinstance(error, TimeoutError):
-                error = _silent(self._service.database, _REQUEST_TIMEOUT_S)
+                error = _timeout_error(self._service.database, _REQUEST_TIMEOUT_S)
             response = _problem_response(scope, error)
-            await response.to_asgi_response(None, Request(scope))(scope, receive, dress)
+            await response.to_asgi_response(None, Request(scope))(scope, receive, send_with_headers)
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
             fields = {
@@ -562,7 +562,7 @@ class Gate:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD_BYTES:
             detail = f"the head may have {_MAX_HEAD_BYTES} bytes at most; send fewer or shorter headers"
             raise Refused(431, "Head too large", detail, headers={"Connection": "close"})
-        if scope["path"] != "/healthz":  # a health check must not be told that the server is busy
+        if scope["path"] != "/healthz":  # a busy server is healthy
             self._count(scope)  # before the token, so that guesses count
             await self._service.tokens.refresh()
             name = re.sub(r":\d+$", "", headers.get("host", ""))
@@ -573,7 +573,7 @@ class Gate:
         is_browser = "text/html" in accept and "application/json" not in accept
         if found and is_browser and scope["method"] in ("GET", "HEAD"):
             page = "/" if found[1] is None else f"/s/{quote(found[1], safe='')}"
-            raise Refused(303, "See the page", f"people see {page}", headers={"Location": page})
+            raise Refused(303, "See the page", f"the page for browsers is {page}", headers={"Location": page})
 
     def _count(self, scope: Any) -> None:  # noqa: ANN401
         rate, now = self._service.settings.rate, time.monotonic()

@@ -45,7 +45,7 @@ class ServiceError(TruearmError, RuntimeError):
 class Client:
     """A served study: ask which arms to pull and tell the readings, like `Study` but for many machines.
 
-    Each thread needs a client of its own: threads that share one are the same worker and get the same pulls.
+    Each thread needs its own client: threads that share one are the same worker and get the same pulls.
 
     Parameters
     ----------

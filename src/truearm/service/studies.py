@@ -62,7 +62,7 @@ class HostedStudy:
         self._result: Result | None = None
 
     def catch_up(self, database: Database) -> None:
-        """Take in the rows that others wrote."""
+        """Apply the rows that other processes wrote."""
         self.is_current = False
         while True:
             rows = database.rows(self.name, self.position - 1)
@@ -242,8 +242,9 @@ class Studies:
         while True:
             hosted = self._load(name)
             if passive not in (None, hosted.passive):
-                active, still = "hands out pulls; use ask and tell", "is passive; send its readings to /readings"
-                raise ProtocolError(f"study {name!r} {still if hosted.passive else active}", "study", name)
+                what = "is passive; send its readings to /readings"
+                what = what if hosted.passive else "hands out pulls; use ask and tell"
+                raise ProtocolError(f"study {name!r} {what}", "study", name)
             with hosted.lock:
                 if not hosted.is_current:
                     continue
@@ -378,5 +379,5 @@ def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
 def _check_same(key: str, known: list[Sequence[Any]], texts: list[list[Any]]) -> None:
     first, *rows = known
     if first[1] == GIVEN or [list(row[1:7]) for row in rows] != texts:
-        msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
+        msg = f"key {key!r} was used with other readings before, and nothing was added; choose another key"
         raise ProtocolError(msg, "key", key)

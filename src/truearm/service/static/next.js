@@ -74,7 +74,7 @@ async function tell(value) {
   try {
     const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value, arm }], worker }));
     const refused = told.outcomes[0].outcome === "refused";
-    notice(refused ? `Not counted: ${told.outcomes[0].detail}. Does somebody else here use the name ${worker}?` : "");
+    notice(refused ? `Not counted: ${told.outcomes[0].detail}. Does someone else here use the name ${worker}?` : "");
     if (!refused) mine += 1;
     $("count").textContent = `${number(mine)} measured by you, ${worker}`;
     await next();
@@ -138,7 +138,7 @@ async function begin() {
     notice("");
     $("title").textContent = found.title;
     if (found.passive) {
-      ended("Nobody is asked here: readings come by themselves");
+      ended("Nobody is asked here: readings arrive on their own");
       return undefined;
     }
     const { at_least: least, at_most: most } = found.definition.problem ?? found.definition;
