@@ -382,7 +382,8 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
             msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
         else:
             first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-            msg = f"{name} cannot be read: {first.rstrip('.'):.200}; correct it, or read it by query='...'"
+            msg = f"{name} cannot be read: {first.rstrip('.'):.200}; correct it"
+            msg += ", or read it by query='...'" * (name != "the query")
         raise InvalidArgument(msg) from None
 
 
