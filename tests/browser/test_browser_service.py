@@ -165,7 +165,7 @@ def test_two_people_of_one_name_learn_that_a_reading_was_not_counted(browser, se
         other.wait_for_selector("text=0 measured by you, ann")
         other.wait_for_selector("#card:visible")
         assert re.match("Not counted: .*ticket 0 ", other.inner_text("#notice"))
-        assert "Does somebody else here use the name ann?" in other.inner_text("#notice")
+        assert "Does someone else here use the name ann?" in other.inner_text("#notice")
 
 
 def test_a_share_is_told_by_two_buttons(browser, server):
