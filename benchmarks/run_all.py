@@ -173,7 +173,8 @@ def main():
     parser.add_argument("--full", action="store_true", help="at full size and in place")
     parser.add_argument("--collect", action="store_true", help="write the page from the full-size results")
     asked = parser.parse_args()
-    names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem != Path(__file__).stem]
+    programs = {path.stem for path in HERE.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
+    names = sorted(programs - {Path(__file__).stem})
     if unknown := set(asked.only.split(",")) - {*names, ""}:
         parser.error(f"--only: there is no benchmark {', '.join(sorted(unknown))}")
     what = (
