@@ -108,7 +108,8 @@ class Sample:
     def extend(self, readings: ArrayLike, pending: int = 0) -> "Sample":
         """Return the sample with more readings, and with `pending` pulls still without an answer."""
         new = np.asarray(readings, dtype=np.float64)
-        known = np.sort(new[~np.isnan(new)])
+        known = new[~np.isnan(new)]
+        known.sort()
         inside = known if self.plausible is None else _inside(known, self.plausible)
         values = inside
         if self.values.size:  # a stable sort of two sorted runs merges them
