@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,21 @@ def test_a_revision_is_built_once(repository, cache):
     for _ in range(2):  # the working tree each time
         check_out(["."], build=build, start=str(repository), cache=cache)
     assert (repository / "built").read_text() == "x\nx\n"
+
+
+def test_an_interrupt_while_git_starts_leaves_no_process(repository, cache, monkeypatch):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_out(["main"], start=str(repository), cache=cache)
+    assert [process.returncode is None for process in started] == [False]
 
 
 def test_a_failed_build_shows_its_output_and_is_retried(repository, cache):

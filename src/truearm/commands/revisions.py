@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
+from truearm.commands import process
 from truearm.commands.command import bind
 from truearm.commands.measure import run_hook
 from truearm.errors import InvalidArgument, printable
@@ -290,16 +292,15 @@ def _lock(top: Path, timeout: float = -1) -> FileLock:
 def _git(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> str:
     """Run git in a folder and return what it printed."""
     # a git hook that starts truearm would point all this at its own repository
-    own = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
-    done = subprocess.run(
+    inherited = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
+    done = process.run(
         ["git", *words],
-        cwd=folder,
-        env={**own, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(env or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
+        streams={"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
+        env={**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(env or {})},
+        cwd=str(folder),
+        max_output=sys.maxsize,  # a difference of trees is read to its end
     )
-    printed = printable(done.stderr.decode(errors="backslashreplace").strip(), lines=True)
-    msg = f"git {words[0]} failed in {str(folder)!r}: {printed or f'exit code {done.returncode}'}"
-    refuse(done.returncode != 0, msg)
-    return os.fsdecode(done.stdout).strip()
+    printed = printable(done.stderr.text.strip(), lines=True)
+    msg = f"git {words[0]} failed in {str(folder)!r}: {printed or f'exit code {done.exit_code}'}"
+    refuse(done.exit_code != 0, msg)
+    return os.fsdecode(bytes(done.stdout.kept)).strip()
