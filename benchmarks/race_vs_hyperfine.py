@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from truearm.cli.saved import Setting, create
+from truearm.cli.race_log import Setting, create
 from truearm.commands.command import Command
 from truearm.commands.measure import machine, measure
 from truearm.policies.toptwo import TopTwo

@@ -50,7 +50,7 @@ MARKS = (  # parts of a race's answer that docs/reading.md explains, by their te
     ("any load", "⑤"),
     ("random order", "⑥"),
     (r"up to [\d.]+%", "⑦"),
-    (r"\d+ runs", "⑧"),
+    (r"\d+ runs, [\d.]+ s", "⑧"),
     ("ratio per round", "⑨"),
 )
 AT_A_GLANCE = ("is fastest", r"[\d.]+x faster than gzip -kf data", r"[\d.]+x faster than xz -kf data", "95% sure")
@@ -72,7 +72,9 @@ def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) ->
     """Return the output of `truearm race` for a saved result, with marks after the parts that are explained."""
     result = Result.from_dict(found)
     unit = unit_for(found["metric"], result.arms, target=result.problem.target)
-    voice = voice_for(result, found["metric"], unit)
+    # the export has the time of each run; the whole race took a little longer
+    elapsed = sum(time for command in found["results"] for time in command["times"])
+    voice = voice_for(result, found["metric"], unit)._replace(elapsed=elapsed)
     words = summarize(result, voice=voice)
     table = tables.table(tables.arm_rows(result, voice, ratios(result)), WIDTH)
     for part, mark in marks:

@@ -21,7 +21,8 @@ import pytest
 from click.testing import CliRunner
 
 from truearm.cli import main
-from truearm.cli.edge import INTERNAL_ERROR, write
+from truearm.cli.answer import write
+from truearm.cli.errors import INTERNAL_ERROR
 from truearm.run import find_best
 
 openpyxl = pytest.importorskip("openpyxl")

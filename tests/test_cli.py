@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import truearm as ta
 from truearm.cli import main
-from truearm.cli.edge import INTERNAL_ERROR
+from truearm.cli.errors import INTERNAL_ERROR
 
 READ = "--arm variant --value x"
 UNITS = "analyze timed.csv --arm code --value ms"

@@ -54,6 +54,7 @@ def test_the_document_tells_how_it_was_timed_and_can_be_verified(tmp_path):
         (("sum(x)", "-s", "x = range(3)", "-r", "12", "--contamination", "none", "-v"), 0, (" ns, true median ",)),
         (("1", "-r", "2"), 0, ("-r 30 would",)),
         (("pass", "1", "-r", "2", "-q"), 3, ("No winner yet",)),
+        (("1", "2", "--delta", "1e-9", "--max-time", "0.5"), 3, ("No winner after 0.5 s: ",)),
     ],
 )
 def test_a_number_of_runs_may_or_may_not_do(words, code, parts):

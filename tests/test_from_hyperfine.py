@@ -181,7 +181,7 @@ def test_the_interval_of_one_command_is_the_one_for_how_it_stopped(race):
 
 
 def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeypatch):
-    monkeypatch.setattr("truearm.cli.racing.MIN_ALONE_S", 0.0)
+    monkeypatch.setattr("truearm.cli.race_runner.MIN_ALONE_S", 0.0)
     found = race("--json", *ALONE)
     (arm,) = found.json["arms"]
     assert (found.returncode, found.json["design"]) == (0, "sequential")

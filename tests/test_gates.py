@@ -101,7 +101,7 @@ def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeo
         run = Run(min(taken, conditions.timeout), 0.0, 0.0, None, 0, late, Tail(), Tail(), left_behind=False)
         return Measurement(value=math.nan if late else taken, run=run)
 
-    monkeypatch.setattr("truearm.cli.racing.measure", measured)
+    monkeypatch.setattr("truearm.cli.race_runner.measure", measured)
     gate = ["--fail-if-worse-than", "old", "--tolerance", "50%", "--timeout", str(timeout)]
     found = CliRunner().invoke(main, ["race", "old", "new", *gate, *target, "-M", "400", "-q"])
     assert found.exit_code == code, found.output

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import forging
-from truearm.cli.saved import open_log
+from truearm.cli.race_log import open_log
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Event
 from truearm.policies.toptwo import TopTwo

@@ -14,8 +14,8 @@ from truearm import Contamination, Study, find_best
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Analysis
-from truearm.cli.asked import RaceOptions
 from truearm.cli.race import race_command
+from truearm.cli.race_options import RaceOptions
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
 from truearm.problem import Problem

@@ -28,8 +28,8 @@ from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import tables
 from truearm.report.pages import suite_page as page
-from truearm.report.words import suite_headline as headline
-from truearm.report.words import suite_summary as paragraph
+from truearm.report.summaries import suite_headline as headline
+from truearm.report.summaries import suite_summary as paragraph
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
 

@@ -100,7 +100,7 @@ CASES = {
     "rounds, max": lambda: rounds(LOAD, LOAD * 1.1, goal="max"),
     "rounds, differences": lambda: rounds(LOAD - 12, LOAD - 11, goal="max"),
     "rounds, seconds": (lambda: rounds(LOAD, LOAD * 1.1, LOAD * 2), SECONDS._replace(elapsed=2.13)),
-    "rounds, undecided, seconds": (lambda: rounds(LOAD, LOAD * TURNS), SECONDS._replace(elapsed=180.4)),
+    "rounds, time limit": (lambda: rounds(LOAD, LOAD * TURNS), SECONDS._replace(elapsed=180.4, time_limit=180)),
     "rounds, the same": lambda: rounds(LOAD, LOAD),
     "rounds, one": lambda: rounds(LOAD[:1], LOAD[1:2]),
     "undecided": lambda: analyze(GOOD[:N], GOOD[:N] - 0.1),

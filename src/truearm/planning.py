@@ -51,7 +51,7 @@ from truearm.problem import (
     refuse,
     require,
 )
-from truearm.report import words
+from truearm.report import summaries
 
 Floats = NDArray[np.float64]
 _Gap: TypeAlias = float | Sequence[float]
@@ -136,7 +136,7 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know about the numbers."""
-        return tuple(words.plan_notes(self))
+        return tuple(summaries.plan_notes(self))
 
     @property
     def identifiable(self) -> bool:
@@ -149,7 +149,7 @@ class Plan:
         return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5 and self.wins is None
 
     def __str__(self) -> str:
-        return " ".join((*words.plan_sentences(self), *self.notes))
+        return " ".join((*summaries.plan_sentences(self), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; infinities become None."""

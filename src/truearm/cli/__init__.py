@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from truearm import __version__
-from truearm.cli import edge
+from truearm.cli import errors
 from truearm.errors import TruearmError
 
-_MODULES = {"report": "records", "ledger": "records", "serve": "service", "work": "service"}
+_MODULES = {"report": "reports", "ledger": "reports", "serve": "service", "work": "service"}
 """Modules of the verbs that share one."""
 _VERBS = {  # with their line in the help, which is shown without importing them
     "race": "Which command is best?",
@@ -68,14 +68,14 @@ class _Verbs(click.Group):
         except TruearmError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             assert command is not None
-            raise edge.Failure(edge.as_options(str(error), command, error.argument)) from error
+            raise errors.Failure(errors.as_options(str(error), command, error.argument)) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; an error becomes one sentence and exit code 2, which no gate uses."""
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
         verb = partial(super().main, *args, standalone_mode=False, **extra)
-        sys.exit(edge.run_verb(verb))
+        sys.exit(errors.run_verb(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -12,7 +12,7 @@ from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Analysis
 from truearm.cli.answer import answer_with, show
-from truearm.cli.edge import as_options
+from truearm.cli.errors import as_options
 from truearm.cli.options import FORM, QUESTION, declare, explicit_options
 from truearm.commands.terminal import is_terminal
 from truearm.data.columns import looks_like_time
@@ -62,13 +62,13 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     usage, or a file cannot be read; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
     # defaults depend on what is compared, and an export of a race brings its own
-    asked = explicit_options(ctx, besides=("json", "export_html", "verbose"))
-    files = list(asked.pop("files"))
+    options = explicit_options(ctx, besides=("json", "export_html", "verbose"))
+    files = list(options.pop("files"))
     with _report_delay(files):
-        found = analyze(files, **asked)
-    voice = default_voice(found)._replace(options=True)
-    advice = list(_advice(found, None if "goal" in asked else asked.get("value")))
-    answer = answer_with(found, voice, verbose=verbose, notes=advice)
+        result = analyze(files, **options)
+    voice = default_voice(result)._replace(options=True)
+    advice = list(_advice(result, None if "goal" in options else options.get("value")))
+    answer = answer_with(result, voice, verbose=verbose, notes=advice)
     ctx.exit(show(ctx, answer._replace(text=lambda screen: as_options(answer.text(screen), ctx.command))))
 
 
@@ -86,14 +86,14 @@ def _report_delay(files: Sequence[str]) -> Iterator[None]:
         timer.cancel()
 
 
-def _advice(found: Analysis, value: str | None) -> Iterator[str]:
+def _advice(result: Analysis, value: str | None) -> Iterator[str]:
     """Say what to know of the file, and what would help; `value` is the column, unless --goal was given."""
-    sizes, problem = set(found.pulls.values()), found.problem
-    yield from found.about_data
+    sizes, problem = set(result.pulls.values()), result.problem
+    yield from result.about_data
     if value is not None and problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, use --goal min."
-    planned = len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not problem.dependent_arms
-    if planned and found.status is Status.EXHAUSTED:
+    planned = len(sizes) == 1 and min(sizes) > 1 and result.design == "sequential" and not problem.dependent_arms
+    if planned and result.status is Status.EXHAUSTED:
         yield (
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
             "--design fixed has more power."

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from textwrap import fill
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import click
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.gates import Gate
 from truearm.claims.result import Analysis, Ratio, Result
-from truearm.cli.edge import ERROR, export, write
+from truearm.cli.errors import ERROR, Failure, show_error
 from truearm.commands.terminal import is_terminal
 from truearm.errors import printable
 from truearm.report import tables, words
@@ -124,11 +125,11 @@ def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
 
     Return the exit code: 2 if a file failed.
     """
-    asked = ctx.params
-    files = {form: path for form in FORMS if (path := asked.get(f"export_{form}")) is not None}
+    options = ctx.params
+    files = {form: path for form in FORMS if (path := options.get(f"export_{form}")) is not None}
     aside = "-" in files.values()  # a document has standard output for itself
     if not silent:
-        form = next((answer.forms[form] for form in FORMS if asked.get(form)), None)
+        form = next((answer.forms[form] for form in FORMS if options.get(form)), None)
         click.echo(form().rstrip("\n") if form else answer.text(Screen.here(err=aside)), err=aside)
     done = True
     for name, path in files.items():
@@ -137,7 +138,7 @@ def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
             click.echo(made)
         else:
             done &= export(path, partial(write, path, f"{made}\n"))
-    if asked.get("github_summary"):
+    if options.get("github_summary"):
         path = os.environ["GITHUB_STEP_SUMMARY"]
         done &= export(path, partial(write, path, f"{answer.forms['markdown']()}\n\n", append=True))
         if answer.code != GOOD and not silent:
@@ -145,6 +146,27 @@ def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
             message = printable(answer.headline, lines=True).replace("%", "%25").replace("\n", "%0A")
             click.echo(f"::{level} title={_TITLES[answer.code]}::{message}", err=True)
     return answer.code if done else ERROR
+
+
+def write(path: str | Path, text: str, *, append: bool = False) -> None:
+    """Write a text file; a pipe without a reader is an error, and not waited for."""
+    at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
+    with open(
+        path, "ab" if append else "wb", opener=lambda name, flags: os.open(name, flags | at_once, 0o666)
+    ) as file:
+        if at_once:
+            os.set_blocking(file.fileno(), True)
+        file.write(text.encode(errors="backslashreplace"))
+
+
+def export(path: str | Path, make: Callable[[], object]) -> bool:
+    """Write a file in addition to what is printed; show the error and return False if that fails."""
+    try:
+        make()
+    except OSError as error:
+        show_error(Failure(f"{path} cannot be written: {error.strerror or error}; choose another file"))
+        return False
+    return True
 
 
 def answer_with(
@@ -165,7 +187,7 @@ def answer_with(
     assumed; `document` makes the JSON.
     """
     rows = tables.arm_rows(result, voice, ratios)
-    said = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
+    summary = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
 
     def text(screen: Screen) -> str:
         lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
@@ -187,10 +209,10 @@ def answer_with(
     forms = {
         "json": lambda: json_text((document or result.to_dict)()),
         "csv": lambda: csv_text(result, times),
-        "markdown": lambda: tables.markdown(rows, said),
+        "markdown": lambda: tables.markdown(rows, summary),
         "html": lambda: pages().page(result, result.readings, voice=voice, gate=gate),
     }
-    return Answer(text, exit_code(result, gate=gate), forms, said)
+    return Answer(text, exit_code(result, gate=gate), forms, summary)
 
 
 def exit_code(

@@ -1,4 +1,4 @@
-"""Turn errors into one sentence and exit code 2, which no gate uses; write files.
+"""Turn errors into one sentence and exit code 2, which no gate uses.
 
 An unexpected error is a defect of truearm: the message names its place, without a traceback.
 """
@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import click
 
 from truearm.commands.terminal import hold_signals, is_terminal
-from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
+from truearm.errors import ARGUMENT, TruearmError, printable
 
 ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
@@ -55,7 +54,7 @@ def run_verb(verb: Callable[[], Any]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         with suppress(KeyboardInterrupt), hold_signals():  # a second one, while the first is being reported
             _flush_or_drop(sys.stdout)
-            _show_error(_to_click_error(error))
+            show_error(_to_click_error(error))
         return ERROR
     except SystemExit as ended:  # click ends with 1 if its output is closed; verbs return a gate's code
         return ended.code if isinstance(ended.code, int) and ended.code != 1 else ERROR
@@ -136,7 +135,8 @@ def _explain(error: BaseException) -> str:
     return f"{INTERNAL_ERROR}{place}: {type(error).__name__}: {message}; please report it with what you typed"
 
 
-def _show_error(error: click.ClickException | None) -> None:
+def show_error(error: click.ClickException | None) -> None:
+    """Print an error on its own lines; nothing for None."""
     if error is None:
         return
     text = io.StringIO()
@@ -158,39 +158,3 @@ def _flush_or_drop(stream: Any) -> None:  # noqa: ANN401 - a text stream, or Non
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-
-
-def load(*modules: str) -> None:
-    """Import modules with signals held back: Python loses some that arrive during an import."""
-    missing = [name for name in modules if name not in sys.modules]
-    if missing:
-        with hold_signals():
-            for name in missing:
-                import_module(name)
-
-
-def write(path: str | Path, text: str, *, append: bool = False) -> None:
-    """Write a text file; a pipe without a reader is an error, and not waited for."""
-    at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
-    with open(
-        path, "ab" if append else "wb", opener=lambda name, flags: os.open(name, flags | at_once, 0o666)
-    ) as file:
-        if at_once:
-            os.set_blocking(file.fileno(), True)
-        file.write(text.encode(errors="backslashreplace"))
-
-
-def export(path: str | Path, make: Callable[[], object]) -> bool:
-    """Write a file in addition to what is printed; show the error and return False if that fails."""
-    try:
-        make()
-    except OSError as error:
-        _show_error(Failure(f"{path} cannot be written: {error.strerror or error}; choose another file"))
-        return False
-    return True
-
-
-def check_file(path: str | Path) -> None:
-    """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise InvalidArgument(f"{path} is not an ordinary file; choose another one")

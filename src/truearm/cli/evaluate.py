@@ -51,7 +51,7 @@ _OPTIONS = """
 @click.command("evaluate")
 @declare(_OPTIONS, items={"required": True}, arm={"required": True})
 @click.pass_context
-def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
+def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401
     """Find the command with the highest mean score on a list of items, scoring no more of them than needed.
 
     \b
@@ -65,16 +65,16 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
     Exit codes: 0 decided; 2 usage, or a command failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
     chosen = explicit_options(ctx, besides=("items", "arm", "timeout", "workers", "quiet", "json", "export_html"))
-    scorers, known = _scorers(arm, given["timeout"]), _read_items(items)
-    pool = ThreadPoolExecutor(given["workers"] or len(scorers))
+    scorers, item_list = _scorers(arm, options["timeout"]), _read_items(items)
+    pool = ThreadPoolExecutor(options["workers"] or len(scorers))
     with interruptible():
         try:
-            result = evaluate(scorers, known, workers=pool, progress=not given["quiet"], **chosen)
+            result = evaluate(scorers, item_list, workers=pool, progress=not options["quiet"], **chosen)
         finally:
             end_runs(pool)
     voice = words.default_voice(result)._replace(options=True)
-    goes_on = given["store"] and result.status is Status.EXHAUSTED and given["max_items"] is None
-    notes = [f"All scores are in {name_of(given['store'])}; the same command continues."] if goes_on else []
+    goes_on = options["store"] and result.status is Status.EXHAUSTED and options["max_items"] is None
+    notes = [f"All scores are in {name_of(options['store'])}; the same command continues."] if goes_on else []
     make_document = partial(document, result, result.readings or {})
     ctx.exit(show(ctx, answer_with(result, voice, notes=notes, document=make_document)))
 
@@ -109,16 +109,16 @@ def _score(words: tuple[str, ...], conditions: Conditions, item: str) -> float:
             file.flush()
             command = replace(command, input=file.name)
         try:
-            found = measure(command, "stdout", conditions)
+            measured = measure(command, "stdout", conditions)
         except CommandFailed as error:
             # the message leaves the item out, so that equal failures are counted together
             last = error.stderr_tail.strip().rpartition("\n")[2]
             why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
             why = why if error.exit_code else "it printed no number on its last line"
             raise CommandFailed(why, command=error.command, exit_code=error.exit_code) from None
-    if found.run.timed_out:
+    if measured.run.timed_out:
         raise TimeoutError(f"killed after {conditions.timeout:g} seconds")
-    return found.value
+    return measured.value
 
 
 def _scorers(arms: tuple[str, ...], timeout: float | None) -> dict[str, Callable[[str], float]]:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
 from truearm.claims.suite import Progress
-from truearm.cli.edge import load
-from truearm.cli.saved import Race
-from truearm.commands.terminal import ECHO_COLUMNS, hold_signals
+from truearm.cli.race_log import Race
+from truearm.commands.terminal import ECHO_COLUMNS, hold_signals, load
 from truearm.evidence import Judge
 from truearm.policies import Standing
-from truearm.report import words
-from truearm.report.numbers import column_name, count, name_of, number, plural, unit_for
-from truearm.report.tables import column_widths, drop_spare
+from truearm.report import summaries
+from truearm.report.numbers import column_name, count, name_of, number, plural, seconds, unit_for
+from truearm.report.tables import drop_spare, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,7 +68,6 @@ def _picture(
 ) -> "RenderableType":
     """Return where the race stands: a line or two, and a table whose last rows a small terminal cuts off."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     problem, standing, readings = race.study.problem, race.study.standing, race.study.readings
@@ -91,22 +89,12 @@ def _picture(
         seen = "time-out" if is_late else number(arm.observed / unit.size)
         cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
         rows.append((name_of(arm.name), *cells))
-    styles = [_STYLES.get(row[-2], "") for row in rows[1:]]
-    rows = drop_spare(rows, columns, ("evidence", "runs"))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, width in zip(rows[0], column_widths(rows, columns), strict=True):
-        table.add_column(
-            Text(title),
-            justify="left" if title in ("command", *titles) else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            width=width,
-        )
-    for row, style in zip(rows[1:], styles, strict=True):
-        table.add_row(*map(Text, row), style=style)
+    styles = ["dim", *(_STYLES.get(row[-2], "") for row in rows[1:])]
+    drawn = table(drop_spare(rows, columns, ("evidence", "runs")), columns).split("\n")
     near = "" if baseline is not None else near_words(standing, max(arm.n for arm in arms))
-    lines = [Text(progress, style="dim"), Text(near, style="yellow")]
-    return Group(*filter(None, lines), table)
+    heading = [Text(progress, style="dim"), Text(near, style="yellow")]
+    lines = [Text(line, style=style) for line, style in zip(drawn, styles, strict=True)]
+    return Group(*filter(None, heading), *lines)
 
 
 def _progress(race: Race, elapsed: float, limit: float, done: int) -> str:
@@ -120,11 +108,11 @@ def _progress(race: Race, elapsed: float, limit: float, done: int) -> str:
         left = (fixed - pulls) * elapsed / done
     rounds = f"{plural(max(runs.values()), 'round')}, " if study.problem.rounds else ""
     builds = f"{plural(pulls, 'build')}, " if setting.random_builds else ""
-    parts = [f"{rounds}{builds}{plural(pulls * setting.runs_per_reading, 'run')}, {words.seconds(elapsed)}"]
+    parts = [f"{rounds}{builds}{plural(pulls * setting.runs_per_reading, 'run')}, {seconds(elapsed)}"]
     if left < math.inf:
-        parts.append(f"about {words.seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
+        parts.append(f"about {seconds(left)} {'left' if left <= limit else 'needed'} (an estimate)")
     if limit < left:
-        parts.append(f"at most {words.seconds(limit)} left")
+        parts.append(f"at most {seconds(limit)} left")
     return "; ".join([*parts, "Ctrl-C to stop"])
 
 
@@ -132,7 +120,7 @@ def near_words(standing: Standing, rounds: int) -> str:
     """Return that commands are nearly equal and which tolerance would settle it; "" if they are not."""
     if not standing.close or rounds < _MIN_ROUNDS_NEAR or standing.leader is None:
         return ""
-    return words.nearly_equal([standing.leader, *standing.close], standing.within)
+    return summaries.nearly_equal([standing.leader, *standing.close], standing.within)
 
 
 def _bar(share: float) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from truearm.cli.answer import GOOD, UNDECIDED, Answer, Screen, show
-from truearm.cli.edge import ERROR, export
+from truearm.cli.answer import GOOD, UNDECIDED, Answer, Screen, export, show
+from truearm.cli.errors import ERROR
 from truearm.cli.options import FORM, QUESTION, declare, explicit_options
 from truearm.data.cells import Form
 from truearm.data.columns import Columns
@@ -48,71 +48,73 @@ def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, 
 
     Exit codes: 0 pulls can decide; 2 usage; 3 no number of pulls would decide.
     """  # noqa: D301 - click wants the control character
-    asked = explicit_options(ctx, besides=("pilot", "json", "plot"))
-    file = {name: asked.pop(name) for name in ("arm", "value", "unit", *FORM) if name in asked}
-    gaps = asked.pop("gap", ())
-    ratio = next((amount for amount, is_percent in gaps if is_percent and "share" not in asked), 0.0)
+    options = explicit_options(ctx, besides=("pilot", "json", "plot"))
+    file = {name: options.pop(name) for name in ("arm", "value", "unit", *FORM) if name in options}
+    gaps = options.pop("gap", ())
+    ratio = next((amount for amount, is_percent in gaps if is_percent and "share" not in options), 0.0)
     remedy = f"write --gap {ratio:g} for {ratio:g} of its scale, or use --pilot FILE, or --share for points"
     refuse(ratio, f"--gap {100 * ratio:g}% is a ratio, but the family has unit scale; {remedy}")
-    asked |= {"gap": [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0]} if gaps else {}
+    options |= {"gap": [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0]} if gaps else {}
     if pilot is not None:
-        beside = next((name for name in ("arms", "gap", "family") if name in asked), None)
+        beside = next((name for name in ("arms", "gap", "family") if name in options), None)
         why = "arms, gaps and distributions are those of the pilot"
         refuse(beside, f"--{beside} and --pilot exclude each other: {why}; remove --{beside}")
-        how = Reduction.of(at_least=asked.get("at_least"), at_most=asked.get("at_most"))
+        how = Reduction.of(at_least=options.get("at_least"), at_most=options.get("at_most"))
         form = Form.of(**{name: value for name, value in file.items() if name in FORM})
         readings = load(pilot, Columns(file.get("arm"), file.get("value"), file.get("unit")), how, form)
-        asked |= {"goal": "min"} if readings.timed and how == MEDIANS and "goal" not in asked else {}
-        asked["pilot"] = readings.tapes
+        options |= {"goal": "min"} if readings.timed and how == MEDIANS and "goal" not in options else {}
+        options["pilot"] = readings.tapes
     option = next(iter(file), "").replace("_", "-")
     refuse(option and pilot is None, f"--{option} says how a pilot file is read; give one with --pilot FILE")
-    found = plan(**asked)
-    assumed = "" if pilot is not None else _describe_defaults(asked)
-    code = GOOD if found.identifiable else UNDECIDED
-    code = show(ctx, Answer(partial(_text, found, assumed), code, {"json": lambda: json_text(found.to_dict())}))
+    forecast = plan(**options)
+    assumed = "" if pilot is not None else _describe_defaults(options)
+    code = GOOD if forecast.identifiable else UNDECIDED
+    code = show(
+        ctx, Answer(partial(_text, forecast, assumed), code, {"json": lambda: json_text(forecast.to_dict())})
+    )
     if plot is not None:
         from truearm.report.plot import save_plan
 
-        code = code if export(plot, lambda: save_plan(found, plot)) else ERROR
+        code = code if export(plot, lambda: save_plan(forecast, plot)) else ERROR
     ctx.exit(code)
 
 
-def _describe_defaults(asked: Mapping[str, Any]) -> str:
+def _describe_defaults(options: Mapping[str, Any]) -> str:
     """Return the defaults that the numbers rest on."""
-    defaults = {} if "gap" in asked else {"--gap": "a gap of 0.5 between the best arm and every other"}
-    if "family" not in asked and "share" not in asked:
+    defaults = {} if "gap" in options else {"--gap": "a gap of 0.5 between the best arm and every other"}
+    if "family" not in options and "share" not in options:
         defaults["--family"] = "gaussian readings of unit scale"
     change = f"change it with {', '.join(defaults)} or --pilot FILE"
     return f" This assumes {' and '.join(defaults.values())}; {change}." if defaults else ""
 
 
-def _text(found: Plan, assumed: str, screen: Screen) -> str:
+def _text(forecast: Plan, assumed: str, screen: Screen) -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
-    way = "toptwo" if found.wins is None else "paired"
+    way = "toptwo" if forecast.wins is None else "paired"
     heading = f"Pulls that `{way}` needs if the readings turn out clean, by gap and declared contamination:"
     tables = [
-        screen.table(_needs(found, way)),
-        f"{screen.wrap(heading)}\n\n{screen.table(_grid(found))}",
+        screen.table(_needs(forecast, way)),
+        f"{screen.wrap(heading)}\n\n{screen.table(_grid(forecast))}",
     ]
-    return screen.arrange([screen.wrap(f"{found}{assumed}")], tables)
+    return screen.arrange([screen.wrap(f"{forecast}{assumed}")], tables)
 
 
-def _needs(found: Plan, way: str) -> list[tuple[str, ...]]:
+def _needs(forecast: Plan, way: str) -> list[tuple[str, ...]]:
     outlooks = {
-        "certified, readings clean": found.clean,
-        "certified, at their worst": found.worst,
-        "separated, at their worst": found.promised,
+        "certified, readings clean": forecast.clean,
+        "certified, at their worst": forecast.worst,
+        "separated, at their worst": forecast.promised,
     }
-    sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    if found.contamination.blind:
-        outlooks, sizes = {"blind": found.clean}, {}
+    sizes = {"Algorithm 1": forecast.algorithm1, "Algorithm 3": forecast.algorithm3}
+    if forecast.contamination.blind:
+        outlooks, sizes = {"blind": forecast.clean}, {}
     rows: list[tuple[str, ...]] = [("decision", "lower bound", way, "possible up to")]
     for name, outlook in outlooks.items():
-        bound = None if not outlook.decidable else "-" if found.tolerance else outlook.lower_bound
+        bound = None if not outlook.decidable else "-" if forecast.tolerance else outlook.lower_bound
         expected = outlook.expected if outlook.decidable else None
         rows.append((name, _pulls(bound), _pulls(expected), percent(outlook.largest_eps, ROUND_FLOOR)))
     for name, size in sizes.items():
-        if found.applicable or size != Size(None, None):
+        if forecast.applicable or size != Size(None, None):
             rows.append((f"{name}: sharp, printed", "", f"{_pulls(size.sharp)}, {_pulls(size.paper)}", ""))
     return rows
 
@@ -121,9 +123,9 @@ def _pulls(pulls: float | str | None) -> str:
     return "never" if pulls is None else pulls if isinstance(pulls, str) else count(math.ceil(pulls))
 
 
-def _grid(found: Plan) -> list[tuple[str, ...]]:
+def _grid(forecast: Plan) -> list[tuple[str, ...]]:
     by_gap: dict[float, list[str]] = {}
-    for cell in found.table:
+    for cell in forecast.table:
         by_gap.setdefault(cell.gap, []).append(_pulls(cell.pulls))
-    levels = dict.fromkeys(cell.eps for cell in found.table)
+    levels = dict.fromkeys(cell.eps for cell in forecast.table)
     return [("gap", *map(percent, levels)), *((number(gap), *row) for gap, row in by_gap.items())]

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from truearm.cli import racing
+from truearm.cli import race_runner
 from truearm.cli.answer import show
-from truearm.cli.asked import RaceOptions, check
 from truearm.cli.options import TIMES, declare, exit_codes, explicit_options
+from truearm.cli.race_options import RaceOptions, check
 from truearm.commands.measure import SUITE
 from truearm.commands.process import check_posix
 from truearm.policies import START
@@ -140,10 +140,10 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     check_posix()
     flags = {parameter.name or "": "/".join(parameter.opts) for parameter in ctx.command.params}
     flags |= {"commands": "commands", "accepted": "-i"}
-    asked = check(RaceOptions(**chosen), {name: flags[name] for name in explicit_options(ctx)})
+    options = check(RaceOptions(**chosen), {name: flags[name] for name in explicit_options(ctx)})
     with ExitStack() as stack:
-        race = racing.resume(asked, stack) if asked.resume else racing.start(asked, stack)
-        answer, failure = racing.run(race, asked)
+        race = race_runner.resume(options, stack) if options.resume else race_runner.start(options, stack)
+        answer, failure = race_runner.run(race, options)
         code = show(ctx, answer, silent=failure is not None)
     if failure is not None:
         raise failure

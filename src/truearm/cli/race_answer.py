@@ -12,11 +12,11 @@ from truearm.claims.certify import ratios
 from truearm.claims.gates import LedgerGate, judge_gate
 from truearm.claims.suite import judge_suite
 from truearm.cli.answer import DOUBTFUL, FAILED, GOOD, UNDECIDED, Answer, Screen, answer_with, exit_code, pages
-from truearm.cli.asked import DEFAULT_LIMIT_S, RaceOptions
 from truearm.cli.live import near_words
-from truearm.cli.saved import Race
+from truearm.cli.race_log import Race
+from truearm.cli.race_options import DEFAULT_LIMIT_S, RaceOptions
 from truearm.commands.measure import machine, runs_of, shell_cost
-from truearm.report import tables, words
+from truearm.report import summaries, tables, words
 from truearm.report.export import document, hyperfine_results, json_text, suite_csv, suite_document
 from truearm.report.numbers import number, unit_for
 
@@ -29,17 +29,18 @@ _REPORT = RaceOptions(time_unit=None, quiet=True, verbose=False, strict=False, f
 class Ending:
     """How a race ended."""
 
+    elapsed: float | None = None  # seconds that it took; None if a part of it was run earlier
     late: bool = False  # whether its time limit ended it
     stopped: str | None = None  # the command whose run was stopped because the time was up
     budget: int | None = None  # rounds in which a gate was unlikely to be decided, so that it ended early
     decision: LedgerGate | None = None  # the gate of a ledger that this race decided
 
 
-def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None = None) -> Answer:
+def race_answer(race: Race, options: RaceOptions = _REPORT, ending: Ending | None = None) -> Answer:
     """Return all forms of a race that has ended; without `ending`, of a log, maybe from another machine."""
     end = ending or Ending()
     if race.suite is not None:
-        return _suite_answer(race, asked, end)
+        return _suite_answer(race, options, end)
     result, setting = race.result, race.setting
     gate = judge_gate(result, setting.guard, budget=end.budget)
     reference = getattr(race.study.policy, "control", None) or setting.guard
@@ -48,17 +49,18 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
     cost = shell_cost(setting.commands[0], setting.metric) if ending and setting.commands else None
     exhausted, voice = result.status is Status.EXHAUSTED, words.PLAIN._replace(options=True)
     if metric is not None:
-        unit = unit_for(metric, result.arms, asked.time_unit, target=result.problem.target)
-        elapsed = asked.limit if exhausted and end.late and asked.max_time is None else None
-        voice = words.voice_for(result, metric, unit)._replace(options=True, elapsed=elapsed)
+        unit = unit_for(metric, result.arms, options.time_unit, target=result.problem.target)
+        time_limit = options.limit if exhausted and end.late else None
+        voice = words.voice_for(result, metric, unit)
+        voice = voice._replace(options=True, elapsed=end.elapsed, time_limit=time_limit)
     undecided = exhausted if gate is None else gate.verdict == "UNSURE"
     notes: list[str] = []
-    if not asked.quiet:
-        is_full = max(result.pulls.values()) >= (asked.most or math.inf) or result.total >= race.study.max_pulls
+    if not options.quiet:
+        is_full = max(result.pulls.values()) >= (options.most or math.inf) or result.total >= race.study.max_pulls
         is_stopped = undecided and exhausted and not (end.late or end.budget is not None or is_full)
         near = undecided and gate is None and not result.ties and result.problem.rounds
         own = _notes_on_result(race, end, voice, cost, near=near)
-        notes = _notes(race, asked, end, undecided=undecided, interrupted=is_stopped, own=own)
+        notes = _notes(race, options, end, undecided=undecided, interrupted=is_stopped, own=own)
 
     def make_document() -> dict[str, Any]:  # describing the machine starts a process
         more = {
@@ -75,26 +77,26 @@ def race_answer(race: Race, asked: RaceOptions = _REPORT, ending: Ending | None 
         voice,
         ratios=ratios(result, reference),
         gate=gate,
-        first=[] if end.decision is None else [words.ledger_gate(end.decision)],
-        verbose=asked.verbose,
+        first=[] if end.decision is None else [summaries.ledger_gate(end.decision)],
+        verbose=options.verbose,
         times=times,
         notes=notes,
         document=make_document,
     )
     if end.decision is not None:
         return answer._replace(code=_VERDICT_CODES[end.decision.verdict])
-    code = exit_code(result, unless_best=asked.fail_unless_best, gate=gate, strict=asked.strict)
+    code = exit_code(result, unless_best=options.fail_unless_best, gate=gate, strict=options.strict)
     return answer._replace(code=code)
 
 
 def _notes(
-    race: Race, asked: RaceOptions, end: Ending, *, undecided: bool, interrupted: bool, own: Iterable[str] = ()
+    race: Race, options: RaceOptions, end: Ending, *, undecided: bool, interrupted: bool, own: Iterable[str] = ()
 ) -> list[str]:
     """Return what else to know of a race, as a paragraph: `own` is about its result."""
-    found = ["Interrupted."] if interrupted else []
-    if undecided and end.late and asked.max_time is None:
-        found.append(f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes.")
-    found += own
+    sentences = ["Interrupted."] if interrupted else []
+    if undecided and end.late and options.max_time is None:
+        sentences.append(f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes.")
+    sentences += own
     all_runs = race.runs
     for arm in race.setting.arms:
         runs = [run for run in all_runs if run.arm == arm]
@@ -102,12 +104,14 @@ def _notes(
             sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
         )
         late = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
-        found += words.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
+        sentences += summaries.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
     if race.store is not None:
         limits = " (set a limit again to keep it)"
         limits = "; -M allows more builds" if race.setting.random_builds else limits
-        found.append(words.where_saved(race.store.path.name, limits * (not interrupted) if undecided else None))
-    return [" ".join(filter(None, found))]
+        sentences.append(
+            summaries.where_saved(race.store.path.name, limits * (not interrupted) if undecided else None)
+        )
+    return [" ".join(filter(None, sentences))]
 
 
 def _notes_on_result(
@@ -115,22 +119,22 @@ def _notes_on_result(
 ) -> Iterator[str]:
     setting, result, standing = race.setting, race.result, race.study.standing
     if end.stopped is not None:
-        yield words.cut_run(end.stopped, has_hooks=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
+        yield summaries.cut_run(end.stopped, has_hooks=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
     if near:
         yield near_words(standing, max(result.pulls.values()))
         is_open = min(result.pulls.values()) and not standing.close
         left = standing.pulls_left(result.pulls, 1) if is_open else math.inf
-        yield words.runs_left(left * setting.runs_per_reading)
+        yield summaries.runs_left(left * setting.runs_per_reading)
     if (shell := setting.commands[0].shell) is not None:
         quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
-        yield words.shell_note(shell, cost, is_quick=quick)
+        yield summaries.shell_note(shell, cost, is_quick=quick)
     if len(result.arms) == 1 and result.problem.target == "quantile":  # runs far from the median
         (arm,), tapes = result.arms, result.readings or {}
         tape = [math.nan if x is None else x for x in tapes[arm.name]]
-        if found := alarms.far_readings(tape):
-            worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
-            is_first = found[0] == 0 and not setting.warmup
-            yield words.far_runs(len(found), len(tape), voice.measure(worst), is_first=is_first)
+        if far := alarms.far_readings(tape):
+            worst = max((tape[place] for place in far), key=lambda x: abs(x - arm.observed))
+            is_first = far[0] == 0 and not setting.warmup
+            yield summaries.far_runs(len(far), len(tape), voice.measure(worst), is_first=is_first)
 
 
 def _describe(race: Race) -> dict[str, Any]:
@@ -149,17 +153,17 @@ def _describe(race: Race) -> dict[str, Any]:
     return plain
 
 
-def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
+def _suite_answer(race: Race, options: RaceOptions, end: Ending) -> Answer:
     """Return all forms of a race of many metrics that has ended, and its exit code."""
     assert race.suite is not None
     result = race.setting.mark(judge_suite(race.suite, runs_of(race.study.log)))
-    lines, rows = words.suite_summary(result, "command"), tables.suite_rows(result)
+    lines, rows = summaries.suite_summary(result, "command", end.elapsed), tables.suite_rows(result)
     notes: list[str] = []
-    if not asked.quiet:
+    if not options.quiet:
         undecided = result.status == "undecided"
-        stopped = undecided and not end.late and result.rounds + result.uncounted < (asked.most or math.inf)
-        notes = _notes(race, asked, end, undecided=undecided, interrupted=stopped)
-    verdict = {"verdict": words.suite_verdict(result)} if race.suite.gate else {}
+        stopped = undecided and not end.late and result.rounds + result.uncounted < (options.most or math.inf)
+        notes = _notes(race, options, end, undecided=undecided, interrupted=stopped)
+    verdict = {"verdict": summaries.suite_verdict(result)} if race.suite.gate else {}
 
     forms = {
         "json": lambda: json_text({**suite_document(result), **_describe(race), "machine": machine(), **verdict}),
@@ -168,8 +172,8 @@ def _suite_answer(race: Race, asked: RaceOptions, end: Ending) -> Answer:
         "html": lambda: pages().suite_page(result),
     }
     code = FAILED if result.failed else GOOD if result.status == "decided" else UNDECIDED
-    if result.status == "doubtful" or (asked.strict and result.is_incomplete):
+    if result.status == "doubtful" or (options.strict and result.is_incomplete):
         code = DOUBTFUL
     shown = rows if result.compared else []
     text = partial(Screen.lay_out, lines=lines.split("\n"), rows=shown, notes=notes)
-    return Answer(text, code, forms, words.suite_headline(result))
+    return Answer(text, code, forms, summaries.suite_headline(result))

@@ -15,7 +15,6 @@ import click
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.suite import Suite, SuiteResult
-from truearm.cli.edge import check_file
 from truearm.commands.command import Command, share_shell
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
@@ -121,7 +120,7 @@ class Race:
 
 def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None = None) -> Store:
     """Create the log of a race, signed by this user; a file that holds a study is left as it is."""
-    check_file(path)
+    _check_file(path)
     store = Store(path)
     if store.created:
         store.close()
@@ -142,7 +141,7 @@ def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> It
     """
     maker = f"`truearm race --save {path}`"
     refuse(not Path(path).exists(), f"there is no file {str(path)!r}; {maker} makes it")
-    check_file(path)
+    _check_file(path)
     with ExitStack() as stack:
         with _explain_damage(path):
             store = stack.enter_context(Store(path))
@@ -150,13 +149,19 @@ def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> It
             refuse(not store.created, f"{path} holds no study yet; {maker} starts one in it")
             definition = store.definition
             race, suite = definition.get("race"), definition.get("suite")
-            found = {} if race is None else {"setting": from_plain(Setting, race, "race")}
-            found |= {} if suite is None else {"suite": from_plain(Suite, suite, "suite")}
-        if "setting" in found and resume and not yes:
-            _agree(str(path), definition, found["setting"])
+            parts = {} if race is None else {"setting": from_plain(Setting, race, "race")}
+            parts |= {} if suite is None else {"suite": from_plain(Suite, suite, "suite")}
+        if "setting" in parts and resume and not yes:
+            _agree(str(path), definition, parts["setting"])
         with _explain_damage(path):
             study = resume_study(store, broke_off=resume)
-        yield Race(study=study, store=store, **found)
+        yield Race(study=study, store=store, **parts)
+
+
+def _check_file(path: str | Path) -> None:
+    """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
+    msg = f"{path} is not an ordinary file; choose another one"
+    refuse(Path(path).exists() and not Path(path).is_file(), msg)
 
 
 @contextmanager

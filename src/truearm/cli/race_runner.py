@@ -1,7 +1,9 @@
 """Run a race: start it or continue it, run the commands, and collect the outcome."""
 
+import hashlib
 import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -10,24 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
-from truearm.claims.gates import is_out_of_reach
+from truearm.claims.gates import LedgerGate, is_out_of_reach
 from truearm.claims.suite import Progress, Suite
-from truearm.cli import saved
+from truearm.cli import race_log
 from truearm.cli.answer import Answer
-from truearm.cli.asked import RaceOptions, check_name, define
-from truearm.cli.edge import Failure, load
+from truearm.cli.errors import Failure
 from truearm.cli.live import board
-from truearm.cli.outcome import Ending, race_answer
-from truearm.cli.saved import Race, Setting
+from truearm.cli.race_answer import Ending, race_answer
+from truearm.cli.race_log import Race, Setting
+from truearm.cli.race_options import RaceOptions, check_name, define, read_account
+from truearm.commands.command import Command
 from truearm.commands.measure import ITERATION, NOTE, Run, draw_padding, join_runs, measure, run_hook, runs_of
 from truearm.commands.revisions import Builder, Revision, check_out, check_unchanged
-from truearm.commands.terminal import interruptible, is_terminal
+from truearm.commands.terminal import interruptible, is_terminal, load
 from truearm.errors import ArmFailed, CommandFailed, TruearmError, printable
 from truearm.events import Noted
 from truearm.evidence import Judge
@@ -41,60 +45,89 @@ from truearm.run import Study, shuffle
 from truearm.run import run as run_study
 from truearm.store import lock
 
+if TYPE_CHECKING:
+    from truearm.ledger import Ledger
+
 MIN_ALONE_S = 3.0  # for which one command alone is measured at least, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
 
-def start(asked: RaceOptions, stack: ExitStack) -> Race:
+def start(options: RaceOptions, stack: ExitStack) -> Race:
     """Return a new race; its log is opened on the stack if it is saved."""
     revisions: Sequence[Revision] = ()
-    if asked.rev:
-        if not asked.quiet:
-            click.echo(f"Preparing {', '.join(asked.rev)} ...", err=True)
-        revisions = check_out(asked.rev, build=asked.build, every_round=asked.builds is not None)
-    setting, problem = define(asked, revisions)
+    if options.rev:
+        if not options.quiet:
+            click.echo(f"Preparing {', '.join(options.rev)} ...", err=True)
+        revisions = check_out(options.rev, build=options.build, every_round=options.builds is not None)
+    setting, problem = define(options, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
     suite = None
-    if asked.metrics is not None:
-        base, chosen = asked.fail_if_worse_than, {"higher": asked.higher, "fdr": asked.fdr}
-        reference = base or asked.control or setting.arms[0]
+    if options.metrics is not None:
+        base, chosen = options.fail_if_worse_than, {"higher": options.higher, "fdr": options.fdr}
+        reference = base or options.control or setting.arms[0]
         suite = Suite(problem=problem, reference=reference, gate=base is not None, **chosen)
     ledger, gate = None, None
-    if asked.ledger is not None:
-        from truearm.cli.records import open_gate, read_account  # other races start without it
-        from truearm.ledger import Ledger, at_level
+    if options.ledger is not None:
+        from truearm.ledger import Ledger, at_level  # other races start without it
 
-        ledger = stack.enter_context(Ledger(asked.ledger, **read_account(asked).settings))
-        gate = open_gate(ledger, asked, setting, revisions)
+        ledger = stack.enter_context(Ledger(options.ledger, **read_account(options).settings))
+        gate = _open_gate(ledger, options, setting, revisions)
         problem = at_level(problem, gate.level)
-    seed = asked.seed
+    seed = options.seed
     if seed is None and not problem.rounds:  # the order of rounds is drawn round by round
         seed = int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are run
-    first = asked.first(problem)
+    first = options.first(problem)
     policy: Policy[Any] = TopTwo(first=first, balanced=True)
     if problem.rounds:
         policy = Paired(first=first, endless=suite is not None, guard=setting.guard)
     elif len(problem.arms) == 1:
         # a time limit would end slow runs early: then the number of runs depends on the readings
-        policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
-    elif asked.control is not None:
-        policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
+        policy = Alone(first=first, runs=options.runs if options.max_time is None else None)
+    elif options.control is not None:
+        policy = AgainstControl(options.control, fdr=options.fdr, first=first, balanced=True)
     study = Study(problem, policy=policy, seed=seed)
     store = None
-    if asked.save:
-        stack.enter_context(lock(asked.save))
-        store = stack.enter_context(saved.create(asked.save, study, setting, suite))
+    if options.save:
+        stack.enter_context(lock(options.save))
+        store = stack.enter_context(race_log.create(options.save, study, setting, suite))
     return Race(study=study, setting=setting, store=store, suite=suite, ledger=ledger, gate=gate)
 
 
-def resume(asked: RaceOptions, stack: ExitStack) -> Race:
+def _open_gate(
+    ledger: "Ledger", options: RaceOptions, setting: Setting, revisions: Sequence[Revision]
+) -> LedgerGate:
+    """Open the next gate of a ledger: from here on its level is spent."""
+    commits = {revision.folder: revision.commit for revision in revisions}
+    (candidate,) = (arm for arm in setting.arms if arm != options.base)
+    details = {
+        "metric": setting.metric,
+        "goal": options.goal or "min",
+        "tolerance": str(options.tolerance),
+        "commands": {command.name: _identify(command, commits) for command in setting.commands},
+    }
+    return ledger.open(candidate, options.base, details)
+
+
+def _identify(command: Command, commits: dict[str, str | None]) -> dict[str, Any]:
+    """Return what a ledger keeps of a command: its text, its commit, and the digest of its program."""
+    details: dict[str, Any] = {"command": command.text}
+    if command.cwd in commits:
+        details["commit"] = commits[command.cwd]
+    word = command.argv[0] if command.shell is None else command.text.split()[0]
+    program = Path(command.cwd or ".", word) if "/" in word else Path(shutil.which(word) or "/")
+    if program.is_file():
+        details["sha256"] = hashlib.sha256(program.read_bytes()).hexdigest()
+    return details
+
+
+def resume(options: RaceOptions, stack: ExitStack) -> Race:
     """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
-    path, gate = asked.resume, asked.fail_if_worse_than
+    path, gate = options.resume, options.fail_if_worse_than
     stack.enter_context(lock(path))
-    race = stack.enter_context(saved.open_log(path, resume=True, yes=asked.yes))
+    race = stack.enter_context(race_log.open_log(path, resume=True, yes=options.yes))
     setting, study, suite = race.setting, race.study, race.suite
     known = isinstance(study.policy, AgainstControl | Alone | Paired | TopTwo)
     is_race = setting.commands and known and setting.arms == study.problem.arms
@@ -104,45 +137,48 @@ def resume(asked: RaceOptions, stack: ExitStack) -> Race:
     fixed = setting.guard if suite is None else suite.reference
     msg = f"the race compares with {fixed}, not with {gate}; a gate is fixed at the start, so race again"
     refuse(gate not in (None, fixed), msg)
-    asked.best_of = setting.best_of
+    options.best_of = setting.best_of
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
-        asked.builds = setting.random_builds.rounds
+        options.builds = setting.random_builds.rounds
     else:
         check_unchanged(command.cwd for command in setting.commands if command.cwd is not None)
     return race if suite is None or gate is None else replace(race, suite=replace(suite, gate=True))
 
 
-def run(race: Race, asked: RaceOptions) -> tuple[Answer, click.ClickException | None]:
+def run(race: Race, options: RaceOptions) -> tuple[Answer, click.ClickException | None]:
     """Run a race to its end; return its answer, and the failure that ended it."""
-    check_name(asked.fail_unless_best, race.setting)
-    runner, study, failure, started = _Runner(race, asked), race.study, None, time.monotonic()
+    check_name(options.fail_unless_best, race.setting)
+    runner, study, failure, is_new = _Runner(race, options), race.study, None, not race.study.pulls
+    started = time.monotonic()
     if runner.is_settled():
         study.stop()  # the log needs no more runs
     if not study.done:
         try:
             with interruptible(), _hooks(race.setting):
                 runner.warm_up()
-                with _board(race, asked, runner) as draw, _time_limit(asked.max_time, runner):
+                with _board(race, options, runner) as draw, _time_limit(options.max_time, runner):
                     watch = partial(runner.is_enough, draw, time.monotonic() + MIN_ALONE_S)
-                    run_study(study, partial(partial, runner.pull), max_seconds=asked.limit, watch=watch)
+                    run_study(study, partial(partial, runner.pull), max_seconds=options.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
             failure = _describe_failure(race, error.__cause__ or error)
         except KeyboardInterrupt:
             study.stop()
-    runner.ending.late = asked.limit is not None and time.monotonic() - started >= asked.limit
+    elapsed = time.monotonic() - started
+    runner.ending.late = options.limit is not None and elapsed >= options.limit
+    runner.ending.elapsed = elapsed if is_new else None
     if race.ledger is not None and race.gate is not None:
         runner.ending.decision = race.ledger.record(race.gate, race.result)
-    return race_answer(race, asked, runner.ending), failure
+    return race_answer(race, options, runner.ending), failure
 
 
-def _board(race: Race, asked: RaceOptions, runner: "_Runner") -> AbstractContextManager[Callable[[], None]]:
+def _board(race: Race, options: RaceOptions, runner: "_Runner") -> AbstractContextManager[Callable[[], None]]:
     inherit = race.setting.commands[0].output == "inherit"
-    if asked.quiet or inherit or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+    if options.quiet or inherit or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return nullcontext(partial(load, "scipy.special"))  # after the first run, not in the middle of a decision
-    limit = math.inf if asked.limit is None or runner.is_brief else asked.limit
-    return board(race, unit=asked.time_unit, limit=limit, suite=lambda: runner.progress)
+    limit = math.inf if options.limit is None or runner.is_brief else options.limit
+    return board(race, unit=options.time_unit, limit=limit, suite=lambda: runner.progress)
 
 
 @contextmanager
@@ -206,10 +242,10 @@ def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
 class _Runner:
     """The runs of a race: numbered, measured and noted, until there are enough."""
 
-    def __init__(self, race: Race, asked: RaceOptions) -> None:
+    def __init__(self, race: Race, options: RaceOptions) -> None:
         setting = race.setting
-        self._race, self._asked = race, asked
-        is_open = asked.runs is None and asked.max_time is None and not asked.tolerance
+        self._race, self._options = race, options
+        is_open = options.runs is None and options.max_time is None and not options.tolerance
         self.is_brief = len(setting.commands) == 1 and is_open
         """Whether one command alone is measured for a few seconds only."""
         self._metrics = {} if race.suite is None else runs_of(race.study.log)
@@ -226,7 +262,7 @@ class _Runner:
 
     def is_settled(self) -> bool:
         """Return True if all metrics are settled, or a command has had its runs."""
-        most, least = self._asked.most, min(self._counts[arm] for arm in self._commands)
+        most, least = self._options.most, min(self._counts[arm] for arm in self._commands)
         if self._race.study.in_round or least < self._race.first:
             return False
         if self.progress is not None:
@@ -249,12 +285,12 @@ class _Runner:
 
     def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
-        study, rounds, limit = self._race.study, max(self._counts.values()), self._asked.limit
+        study, rounds, limit = self._race.study, max(self._counts.values()), self._options.limit
         guard = getattr(study.policy, "guard", None)
         if guard is None or rounds < self._next_forecast:
             return False
         self._next_forecast = math.ceil(1.05 * rounds)
-        budget = float(self._asked.most or math.inf)
+        budget = float(self._options.most or math.inf)
         if limit is not None:
             pace = (rounds - self._rounds) / (time.monotonic() - self._started)
             budget = min(budget, self._rounds + pace * limit)

@@ -1,27 +1,18 @@
-"""`truearm report` and `truearm ledger`: what a saved file shows; and how a race opens a gate of a ledger."""
+"""`truearm report` and `truearm ledger`: what a saved file shows."""
 
-import hashlib
-import shutil
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
-from truearm.claims.gates import Account, LedgerGate
 from truearm.cli.answer import FORMS, GOOD, Answer, Screen, pages, show
-from truearm.cli.asked import RaceOptions
-from truearm.cli.edge import ERROR
+from truearm.cli.errors import ERROR
 from truearm.cli.options import declare
-from truearm.cli.outcome import race_answer
-from truearm.cli.saved import Setting, open_log
-from truearm.commands.command import Command
-from truearm.commands.revisions import Revision
-from truearm.ledger import Ledger, read_ledger
+from truearm.cli.race_answer import race_answer
+from truearm.cli.race_log import open_log
+from truearm.ledger import read_ledger
 from truearm.problem import refuse
-from truearm.report import tables, words
+from truearm.report import summaries, tables
 from truearm.report.export import json_text, ledger_document
 
 _FORMATS = """
@@ -69,43 +60,11 @@ def ledger_command(ctx: click.Context, /, file: str, *, json: bool, export_html:
 
     The file is verified while it is read; one that was changed is refused.
     """  # noqa: D301 - click wants the control character
-    found = read_ledger(file)
-    rows = tables.ledger_rows(found) if found.gates else []
-    text = partial(Screen.lay_out, lines=words.ledger(found), rows=rows)
+    account = read_ledger(file)
+    rows = tables.ledger_rows(account) if account.gates else []
+    text = partial(Screen.lay_out, lines=summaries.ledger(account), rows=rows)
     forms = {
-        "json": lambda: json_text({**ledger_document(found), "head": found.head}),
-        "html": lambda: pages().ledger_page(found, Path(file).name),
+        "json": lambda: json_text({**ledger_document(account), "head": account.head}),
+        "html": lambda: pages().ledger_page(account, Path(file).name),
     }
     ctx.exit(show(ctx, Answer(text, GOOD, forms), silent=export_html is not None and not json))
-
-
-def read_account(asked: RaceOptions) -> Account:
-    """Return the account of the ledger of a race, which may not exist yet."""
-    path, fixed = Path(asked.ledger), {} if asked.expected is None else {"expected": asked.expected}
-    known = read_ledger(path) if path.exists() and path.stat().st_size else Account()
-    return replace(known, **fixed)
-
-
-def open_gate(ledger: Ledger, asked: RaceOptions, setting: Setting, revisions: Sequence[Revision]) -> LedgerGate:
-    """Open the next gate of a ledger: from here on its level is spent."""
-    commits = {revision.folder: revision.commit for revision in revisions}
-    (candidate,) = (arm for arm in setting.arms if arm != asked.base)
-    details = {
-        "metric": setting.metric,
-        "goal": asked.goal or "min",
-        "tolerance": str(asked.tolerance),
-        "commands": {command.name: _describe(command, commits) for command in setting.commands},
-    }
-    return ledger.open(candidate, asked.base, details)
-
-
-def _describe(command: Command, commits: dict[str, str | None]) -> dict[str, Any]:
-    """Return what a ledger keeps of a command: its text, its commit, and the digest of its program."""
-    found: dict[str, Any] = {"command": command.text}
-    if command.cwd in commits:
-        found["commit"] = commits[command.cwd]
-    word = command.argv[0] if command.shell is None else command.text.split()[0]
-    program = Path(command.cwd or ".", word) if "/" in word else Path(shutil.which(word) or "/")
-    if program.is_file():
-        found["sha256"] = hashlib.sha256(program.read_bytes()).hexdigest()
-    return found

@@ -124,9 +124,9 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
         while (chosen["max_pulls"] is None or made < chosen["max_pulls"]) and (pulls := client.ask()):
             for i, pull in enumerate(pulls):
                 with _account(client, pull, pulls[i + 1 :]):
-                    found = measure(commands[pull.arm], chosen["metric"], conditions)
-                value = worst if found.run.timed_out else found.value
-                client.tell(pull, Noted(value, {**found.details(), "host": socket.gethostname()}))
+                    measured = measure(commands[pull.arm], chosen["metric"], conditions)
+                value = worst if measured.run.timed_out else measured.value
+                client.tell(pull, Noted(value, {**measured.details(), "host": socket.gethostname()}))
                 made += 1
                 if not chosen["quiet"]:
                     click.echo(f"{pull.ticket}\t{name_of(pull.arm)}\t{value:g}", err=True)

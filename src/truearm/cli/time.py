@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 
+from truearm.claims.certificate import Status
 from truearm.claims.certify import ratios
 from truearm.claims.result import Result
 from truearm.cli.answer import answer_with, show
@@ -62,16 +64,20 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
     try:
         with interruptible():
             ready = {name: replace(timer, timeout=max_time).calibrate() for name, timer in timers.items()}
+            started = time.monotonic()
             result = run_timers(ready, max_seconds=max_time, progress=not chosen["quiet"], **limits)
     except ArmFailed as error:
         raise click.ClickException(str(error.__cause__)) from error
+    elapsed = time.monotonic() - started
+    is_late = result.status is Status.EXHAUSTED and elapsed >= max_time
     conditions = {
         "statements": {name: timer.text for name, timer in timers.items()},
         "setup": next(iter(timers.values())).setup,
         "interpreters": {name: Path(timer.python).name for name, timer in timers.items()},
     }
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
-    voice = words.voice_for(result, "wall", unit_for("wall", result.arms))._replace(options=True)
+    voice = words.voice_for(result, "wall", unit_for("wall", result.arms))
+    voice = voice._replace(options=True, elapsed=elapsed, time_limit=max_time if is_late else None)
     answer = answer_with(
         result,
         voice,

@@ -20,7 +20,7 @@ from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.units import Reduction
 from truearm.ledger import read_ledger
 from truearm.problem import refuse
-from truearm.report import words
+from truearm.report import summaries
 from truearm.report.export import json_text
 from truearm.report.numbers import name_of
 from truearm.study import Study
@@ -63,11 +63,11 @@ def verify_command(
             refuse(readings is not None, f"a log is verified alone; to verify a result with it: {turned}")
             if int.from_bytes(raw[68:72], "big") == store.LEDGER:  # its application id
                 book = read_ledger(file, head)
-                said = words.ledger_verified(book, name_of(file), book.head)
+                message = summaries.ledger_verified(book, name_of(file), book.head)
                 more = {"gates": len(book.gates), "head": book.head}
             else:
                 log = store.verify(file, head)
-                said = words.log_verified(name_of(file), log.events, log.head)
+                message = summaries.log_verified(name_of(file), log.events, log.head)
                 more = {"events": log.events, "head": log.head}
         else:
             if head is not None:
@@ -76,19 +76,23 @@ def verify_command(
                 store.verify(str(readings), head)
             data = _parse(file, raw)
             found = verify(data, None if readings is None else _readings(readings, roles, data))
-            said = f"Verified: {name_of(file)} follows from its readings."
-            said = said if found else f"Verified with trust in: {'; '.join(found.trust)}."
+            message = f"Verified: {name_of(file)} follows from its readings."
+            message = message if found else f"Verified with trust in: {'; '.join(found.trust)}."
             if found.beside:
-                said += f"\nNot a part of the certificate: {', '.join(map(name_of, found.beside))}."
+                message += f"\nNot a part of the certificate: {', '.join(map(name_of, found.beside))}."
     except VerificationError as error:
         failed = str(error)
-        said = f"Not verified: {failed}."
-    plain = {"verified": bool(found) and failed is None, "trust": list(found.trust), "beside": list(found.beside)}
+        message = f"Not verified: {failed}."
+    document = {
+        "verified": bool(found) and failed is None,
+        "trust": list(found.trust),
+        "beside": list(found.beside),
+    }
     code = FAILED if failed is not None else GOOD if found else UNDECIDED
-    forms = {"json": lambda: json_text({**plain, "failed": failed, **more})}
+    forms = {"json": lambda: json_text({**document, "failed": failed, **more})}
 
     def text(screen: Screen) -> str:
-        return "\n".join(map(screen.wrap, said.split("\n"))) if screen.terminal else said
+        return "\n".join(map(screen.wrap, message.split("\n"))) if screen.terminal else message
 
     ctx.exit(show(ctx, Answer(text, code, forms)))
 
@@ -116,13 +120,13 @@ def _readings(path: str, roles: Mapping[str, Any], result: Any) -> Tapes | Datas
             return Study.replay(log.definition, log.events())
     if Path(path).suffix == ".json" and not any(roles.values()):
         data = _parse(path, Path(path).read_bytes())
-        held = data.get("readings", data) if isinstance(data, dict) else None
-        if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
-            tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
+        readings = data.get("readings", data) if isinstance(data, dict) else None
+        if isinstance(readings, dict) and all(isinstance(tape, list) for tape in readings.values()):
+            tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], readings, "readings")
             return tapes
     how = Reduction()  # of the readings of one unit to one
     if not (isinstance(result, Mapping) and "suite" in result):  # `verify` says what a suite needs instead
-        asked = certificate_of(result).problem
-        how = Reduction.of(at_least=asked.at_least, at_most=asked.at_most)
+        problem = certificate_of(result).problem
+        how = Reduction.of(at_least=problem.at_least, at_most=problem.at_most)
     form = Form.of(**{name: roles[name] for name in FORM})
     return load(path, Columns(*(roles[name] for name in Columns._fields)), how, form)

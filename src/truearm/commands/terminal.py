@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, TextIO
 
@@ -76,6 +77,15 @@ def hold_signals() -> Iterator[None]:
             signal.signal(number, handler)
         for number in arrived:
             signal.raise_signal(number)
+
+
+def load(*modules: str) -> None:
+    """Import modules with signals held back: Python loses some that arrive during an import."""
+    missing = [name for name in modules if name not in sys.modules]
+    if missing:
+        with hold_signals():
+            for name in missing:
+                import_module(name)
 
 
 @contextmanager

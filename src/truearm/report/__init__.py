@@ -19,10 +19,10 @@ def _view(module: str, name: str) -> Callable[..., Any]:
 register(
     text=_view("words", "summarize"),
     notes=_view("words", "notes"),
-    assumptions=_view("words", "assumptions"),
+    assumptions=_view("assumptions", "assumptions"),
     alarm=_view("words", "alarm"),
-    audit_text=_view("words", "audit"),
-    suite_text=_view("words", "suite_summary"),
+    audit_text=_view("summaries", "audit"),
+    suite_text=_view("summaries", "suite_summary"),
     fragment=_view("pages", "fragment"),
     save_page=_view("pages", "save"),
     save_suite_page=_view("pages", "save_suite"),

@@ -21,8 +21,9 @@ from truearm.claims.plain import Backend, make_frame, to_plain
 from truearm.claims.result import Arm, Result
 from truearm.claims.suite import SuiteResult
 from truearm.errors import printable
+from truearm.report.summaries import ledger_guarantee, suite_summary
 from truearm.report.tables import hyperfine_statistics, suite_order, suite_point
-from truearm.report.words import ledger_guarantee, standing, suite_summary
+from truearm.report.words import standing
 
 _UNIT_NAMES = {"wall": "second", "cpu": "second", "memory": "byte"}
 _INVISIBLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

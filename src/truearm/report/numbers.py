@@ -188,6 +188,21 @@ def names(arms: Sequence[str], word: str = "and") -> str:
     return join([*shown, plural(more, "other")] if more > 0 else shown, word)
 
 
+def is_or_are(subjects: Sequence[object]) -> str:
+    """Return the verb for one subject or several."""
+    return "is" if len(subjects) == 1 else "are"
+
+
+def seconds(elapsed: float) -> str:
+    """Return a duration."""
+    return f"{number(float(f'{elapsed:.2g}'))} s" if elapsed < 600 else f"{count(round(elapsed / 60))} min"
+
+
+def evidence(log_value: float) -> str:
+    """Return evidence as a number."""
+    return number(float(f"{math.exp(min(log_value, 700.0)):.3g}"))
+
+
 def amount(tolerance: Tolerance, unit: Unit = PLAIN_UNIT) -> str:
     """Return a tolerance as it was passed: rounded up, "worse by more than that" would not be shown."""
     if tolerance.relative:

@@ -30,9 +30,9 @@ from truearm.claims.result import Analysis, Result
 from truearm.claims.suite import SuiteResult
 from truearm.errors import InvalidArgument
 from truearm.problem import Interval
-from truearm.report import svg, tables, words
+from truearm.report import summaries, svg, tables, words
 from truearm.report.export import ledger_document, suite_document
-from truearm.report.numbers import amount, count, name_of, names, percent, plural
+from truearm.report.numbers import amount, count, evidence, name_of, names, percent, plural
 from truearm.report.slider import Slider
 from truearm.report.svg import Span
 
@@ -54,10 +54,10 @@ class Parts(NamedTuple):
 @cache
 def _templates() -> Environment:
     loader = PackageLoader("truearm.report")
-    found = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    found.filters.update(name=name_of, names=names, percent=percent, thousands=count)
-    found.filters["ceiling"] = lambda share: percent(share, ROUND_CEILING)
-    return found
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(name=name_of, names=names, percent=percent, thousands=count)
+    environment.filters["ceiling"] = lambda share: percent(share, ROUND_CEILING)
+    return environment
 
 
 def _render(template: str, **data: object) -> str:
@@ -161,10 +161,10 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
 
 def result_in(text: str) -> Result:
     """Return the result that a page contains in machine-readable form."""
-    found = _EMBEDDED.search(text)
-    if found is None:
+    match = _EMBEDDED.search(text)
+    if match is None:
         raise InvalidArgument("the text contains no result of truearm; pass a whole page that `page` wrote")
-    return Result.from_dict(json.loads(found[1]))
+    return Result.from_dict(json.loads(match[1]))
 
 
 def fragment(result: Result) -> str:
@@ -234,7 +234,7 @@ def _certificate(result: Result) -> dict[str, str]:
         "status": result.status.value,
         "digest of the readings": certificate.digest,
         "claims": count(len(certificate.claims)),
-        "threshold": "none" if needed is None else words.evidence(needed),
+        "threshold": "none" if needed is None else evidence(needed),
         "error probability": percent(result.problem.error, ROUND_CEILING),
     }
 
@@ -251,7 +251,7 @@ def suite_page(result: SuiteResult) -> str:
         reference=name_of(result.suite.reference),
         error=result.suite.problem.error,
     )
-    found = Parts(words.suite_headline(result), words.suite_summary(result, "command"), sections, {})
+    found = Parts(summaries.suite_headline(result), summaries.suite_summary(result, "command"), sections, {})
     return _assemble(found, suite_document(result))
 
 
@@ -265,7 +265,7 @@ def _suite_chart(result: SuiteResult) -> dict[str, Any] | None:
     rows = []
     for one in shown[:_MAX_ROWS]:
         said = tables.apart_cell(one), one.standing, tolerated[one.goal]
-        rows.append((words.metric_name(result, one), Span(one.low, one.observed, one.high), *said))
+        rows.append((summaries.metric_name(result, one), Span(one.low, one.observed, one.high), *said))
     return {
         **_ratio_chart(rows),
         "tolerated": amount(tolerance) if much else "",
@@ -288,7 +288,7 @@ def ledger_page(account: Account, name: str) -> str:
             f"{count(gate.number)}: {gate.name}",
             Span(0.0, gate.log_evidence / tens, max(gate.log_evidence / tens, 0.0)),
             window,
-            f"{words.evidence(gate.log_evidence)} of {words.evidence(gate.log_bar)}",
+            f"{evidence(gate.log_evidence)} of {evidence(gate.log_bar)}",
             gate.verdict,
             shade=(gate.log_bar / tens,) * 2,
         )
@@ -296,6 +296,6 @@ def ledger_page(account: Account, name: str) -> str:
     ]
     ticks = [t._replace(label=f"10^{t.label}") for t in svg.ticks(window) if "." not in t.label]
     sections = _render("ledger.html", picture={"rows": rows, "ticks": ticks}, rows=tables.ledger_rows(account))
-    summary = "\n".join(words.ledger(account)[1:])  # the first line is the title
-    found = Parts(f"{name}: {words.ledger_headline(account)}", summary, sections, {})
+    summary = "\n".join(summaries.ledger(account)[1:])  # the first line is the title
+    found = Parts(f"{name}: {summaries.ledger_headline(account)}", summary, sections, {})
     return _assemble(found, ledger_document(account))

@@ -126,9 +126,11 @@ class Slider:
         left = [arm for arm in result.problem.arms if arm not in out]
         is_decided = {*left} <= {leader, *ties, *may_tie}
         tie = f" {names(may_tie)} may tie with {'them' if ties else name_of(leader)}." if may_tie else ""
-        said = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
+        verdict = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
         if is_decided:
-            said = f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
+            verdict = (
+                f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
+            )
         bad = f"each {self.voice.reading} has at most a {percent(eps)} chance of being bad ({adversary})"
         opening = f"If {bad if eps else f'no {self.voice.reading} is bad'}"
         excluded = f"Excluded: {names(out)}." if out else f"No {self.voice.arm} is excluded."
@@ -146,13 +148,13 @@ class Slider:
             span = svg.Span(whole.low, seen[arm], whole.high)
             return svg.row(arm, span, self.window, self._where(whole), state, kind=kind, core=core)
 
-        return Frame(f"{opening}: {said} {excluded}", [row(arm) for arm in display_order(result)])
+        return Frame(f"{opening}: {verdict} {excluded}", [row(arm) for arm in display_order(result)])
 
     def _where(self, whole: Interval) -> str:
         problem, unit = self.result.problem, self.voice.unit
         is_point = problem.rounds or whole.low == whole.high
-        said = value(whole.low, problem, unit) if is_point else interval(*whole, problem, unit)
-        return said if said in ("-", "contradictory") else unit.attach(said)
+        text = value(whole.low, problem, unit) if is_point else interval(*whole, problem, unit)
+        return text if text in ("-", "contradictory") else unit.attach(text)
 
     @property
     def ticks(self) -> list[svg.Tick]:
@@ -170,11 +172,11 @@ class Slider:
             return {"sentence": frame.sentence, "rows": rows}
 
         is_declared = problem.contamination is not None and not problem.is_blind
-        at, said = self.eps.index(problem.declared.eps), f"declared {percent(problem.declared.eps)}"
+        at, label = self.eps.index(problem.declared.eps), f"declared {percent(problem.declared.eps)}"
         return {
             "percent": [percent(eps) for eps in self.eps],
             "what": self.what,
-            "declared": {"at": at, "text": said} if is_declared else None,
+            "declared": {"at": at, "text": label} if is_declared else None,
             "breakdown": {a.value: self._breakdown_mark(a) for a in Adversary},
             "frames": {a.value: [moving(self.frame(eps, a)) for eps in self.eps] for a in Adversary},
         }

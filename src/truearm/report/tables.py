@@ -19,6 +19,7 @@ from truearm.report.numbers import (
     breakdown_percent,
     column_name,
     count,
+    evidence,
     factor,
     factor_step,
     interval,
@@ -27,8 +28,9 @@ from truearm.report.numbers import (
     unit_for,
     value,
 )
+from truearm.report.summaries import SUITE_ORDER, metric_apart
 from truearm.report.svg import Span
-from truearm.report.words import SUITE_ORDER, Voice, evidence, metric_apart, standing
+from truearm.report.words import Voice, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _WORDS = ("standing", "command", "base", "verdict", "better than", "worse", "holds")  # not numbers
@@ -151,10 +153,10 @@ def control_rows(result: Result) -> Rows:
     if result.control is None:
         return []
     control = name_of(result.control.arm)
-    said = {"better": "better than", "not better": "not better than", "open": "open against"}
+    phrases = {"better": "better than", "not better": "not better than", "open": "open against"}
     rows: Rows = [("arm", "standing", "evidence", *("up to: " * (i == 0) + a for i, a in enumerate(Adversary)))]
     for variant in result.control.variants:
-        place = f"{said[variant.standing]} {control}"
+        place = f"{phrases[variant.standing]} {control}"
         points = map(point_cell, variant.breakdown)
         rows.append((name_of(variant.arm), place, evidence(variant.log_evidence), *points))
     return rows

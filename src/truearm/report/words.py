@@ -1,34 +1,23 @@
-"""Sentences about results: answers, assumptions, alarms, gates, suites. Nothing is computed here.
+"""Sentences about results: answers, alarms, gates. Nothing is computed here.
 
 A summary has three parts: the answer with its size; how sure it is, what it assumes and when it breaks down; the
 effort. What else a reader may want to know follows with `verbose`.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
-from truearm.claims.alarms import Audit
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.certify import ratios
-from truearm.claims.gates import (
-    Account,
-    Gate,
-    GateVerdict,
-    LedgerGate,
-    is_hidden,
-    is_meaningless,
-    judge_gate,
-)
+from truearm.claims.gates import Gate, is_hidden, is_meaningless, judge_gate
 from truearm.claims.result import Analysis, Arm, Control, Lead, Result, Tiers
-from truearm.claims.suite import Compared, Standing, SuiteResult
 from truearm.errors import printable
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
 from truearm.evidence.units import Units
-from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Adversary, Contamination, Handicap, Problem
 from truearm.report.numbers import (
     MAX_LISTED,
     PLAIN_UNIT,
@@ -39,6 +28,7 @@ from truearm.report.numbers import (
     distance,
     ends,
     factor,
+    is_or_are,
     join,
     least_factor,
     name_of,
@@ -47,7 +37,7 @@ from truearm.report.numbers import (
     percent,
     plural,
     points,
-    quantile_name,
+    seconds,
     span,
     target_name,
     unit_for,
@@ -58,7 +48,6 @@ _MAX_RIVALS = 3  # whose distance from the best arm is in the answer, the neares
 _MAX_ALARMS = 2  # shown without `verbose`
 _MAX_TIERS = 8
 _QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
-_SMALL_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
 _MAX_FACTOR = 1000  # times the readings at hand: advice to take more than that helps no one
 
 
@@ -74,7 +63,9 @@ class Voice(NamedTuple):
     options: bool = False
     """Spell arguments as options of the command line, not as in Python."""
     elapsed: float | None = None
-    """Seconds that the readings took."""
+    """Seconds that the readings took, if known."""
+    time_limit: float | None = None
+    """Seconds after which a time limit ended the readings; None if it did not."""
     ended: bool = False
     """No more readings will follow."""
 
@@ -82,6 +73,13 @@ class Voice(NamedTuple):
         """Return a reading, or a difference of two, with its unit."""
         size = self.unit.size
         return self.unit.attach(number(x / size, None if quantum is None else quantum / size))
+
+    @property
+    def no_winner(self) -> str:
+        """The first words about arms of which none is best, as far as the readings go."""
+        if self.time_limit is not None:
+            return f"No winner after {seconds(self.time_limit)}"
+        return "No winner" if self.ended else "No winner yet"
 
     def option(self, name: str, text: str = "") -> str:
         """Return an argument as the reader writes it, with a value if there is one."""
@@ -146,8 +144,8 @@ def lines(
     notes = _notes(result, voice) if isinstance(result, Analysis) else ()
     effort, details = [summary.effort()] if result.total else [], summary.details() if verbose else []
     parts = (answer, support, effort, [note for note, matters in notes if verbose or matters], details)
-    found = [" ".join(filter(None, part)) for part in parts]
-    return [*filter(None, found), *(summary.alarms(verbose=verbose) if alarms else ())]
+    paragraphs = [" ".join(filter(None, part)) for part in parts]
+    return [*filter(None, paragraphs), *(summary.alarms(verbose=verbose) if alarms else ())]
 
 
 def standing(result: Result, arm: str, *, by: bool = False) -> str:
@@ -181,7 +179,7 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
         Status.DOUBTFUL: "Doubtful: nothing is certified",
         Status.TOLERABLE: f"{best} is good enough",
         Status.INDISTINGUISHABLE: "Too close to call",
-        Status.EXHAUSTED: "No winner yet",
+        Status.EXHAUSTED: voice.no_winner,
     }.get(result.status, f"{best} is {voice.best or 'best'}{tie}")
 
 
@@ -309,8 +307,12 @@ class _Summary:
         kinds = {a.kind: a for a in reversed(alarms)}
         shown = list(alarms) if verbose else list(kinds.values())[::-1][:_MAX_ALARMS]
         more = len(alarms) - len(shown)
-        said = [alarm(a, self.problem, self.voice) for a in shown]
-        return [*said[:-1], f"{said[-1]} {count(more)} more {noun}{'s' * (more > 1)}."] if more else said
+        sentences = [alarm(a, self.problem, self.voice) for a in shown]
+        return (
+            [*sentences[:-1], f"{sentences[-1]} {count(more)} more {noun}{'s' * (more > 1)}."]
+            if more
+            else sentences
+        )
 
     # One arm, or none
 
@@ -421,13 +423,13 @@ class _Summary:
             f"the number of {self.readings} was fixed in advance": self.result.design == "fixed",
         }
         parts = [part for part, holds in assumed.items() if holds]
-        said = ", ".join([alike] * wins + [f"assuming {join(parts)}"] * bool(parts))
+        basis = ", ".join([alike] * wins + [f"assuming {join(parts)}"] * bool(parts))
         known = {
             "drawn": "were side by side in random order",
             "parallel": "ran at the same time",
             "seed": "came in an order from a known seed",
         }.get(order or "", "are from an export")
-        return f"{said}: {self.readings} {known}" if problem.is_blind else said
+        return f"{basis}: {self.readings} {known}" if problem.is_blind else basis
 
     def _contamination(self) -> str:
         """Return what is assumed about bad readings, or wrong scores."""
@@ -488,12 +490,12 @@ class _Summary:
             if found.verdict == "FAIL":
                 arms, than = list(found.failed), f"worse than {base}{much}"
             support = self._breakdown() if len(others) == 1 and result.best is not None else ""
-            answer = f"{found.verdict}: {names(arms)} {_are(arms)} {than}{self.scope}."
+            answer = f"{found.verdict}: {names(arms)} {is_or_are(arms)} {than}{self.scope}."
             return [answer], [f"{self.sure}, {self._basis()}.", support]
         left = found.undecided
         why = join([x for x in (self._between(arm, found.baseline) for arm in left[:_MAX_RIVALS]) if x])
         why = f": {why} ({self.sure})" if why else ""
-        question = f"whether {names(left, 'or')} {_are(left[:1])} worse than {base}{much}{self.scope}"
+        question = f"whether {names(left, 'or')} {is_or_are(left[:1])} worse than {base}{much}{self.scope}"
         answers = {
             f"UNSURE: {question} is not shown{why}.": True,
             f"--timeout ends runs before they can be that much worse than {base}: raise it.": is_hidden(result),
@@ -508,9 +510,7 @@ class _Summary:
         result, problem = self.result, self.problem
         if self.is_final and Judge.of(problem, ()).is_hopeless:
             return [self._hopeless()], []
-        after = f" after {seconds(self.voice.elapsed)}" if self.voice.elapsed else " yet" * (not self.voice.ended)
-        if self.is_final or not result.candidates:
-            after = ""
+        no_winner = "No winner" if self.is_final or not result.candidates else self.voice.no_winner
         arms, out = names(result.candidates, "or"), len(problem.arms) - len(result.candidates)
         excluded = f"; {plural(out, 'other')} ruled out" * (0 < out < len(problem.arms))
         failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing" and self.is_final}
@@ -521,7 +521,7 @@ class _Summary:
             return [head, "Allow them more time, or find out why they fail."], self._would_decide()
         apart = self._interval_apart()
         if apart and not (out or self.is_final):
-            return [f"No winner{after}: {apart}"], self._would_decide()
+            return [f"{no_winner}: {apart}"], self._would_decide()
         head = f"{arms} may {self._is_best(verb='may')}{excluded}" if arms else "no arm is left"
         if self.is_final:
             eps, within = problem.declared.eps, distance(problem.tolerance.amount, problem, self.voice.unit)
@@ -529,7 +529,7 @@ class _Summary:
             head = f"{names(result.candidates)} are too close to tell {which}"
             head += f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
         apart = f"T{apart[1:]}" if apart.startswith("the ") else apart or self._looks_best()
-        return [f"No winner{after}: {head}.", apart], self._would_decide()
+        return [f"{no_winner}: {head}.", apart], self._would_decide()
 
     def _looks_best(self) -> str:
         """Return which arm looks best and how far it may be from the best."""
@@ -550,11 +550,11 @@ class _Summary:
         """Return by how much the leader and the other arms left differ at most, where a ratio bounds that."""
         leader, most = self.result.leader, _MAX_RIVALS if self.problem.target == "wins" else 1
         left = [arm for arm in self.result.candidates if arm != leader]
-        said = [self._between(leader, arm) for arm in left] if leader is not None and len(left) <= most else []
-        if not said or not all(said):
+        phrases = [self._between(leader, arm) for arm in left] if leader is not None and len(left) <= most else []
+        if not phrases or not all(phrases):
             return ""
-        alike = said[0].partition(" is ")[0] + " is "
-        return f"{join([said[0], *(x.removeprefix(alike) for x in said[1:])])} ({self.sure})."
+        alike = phrases[0].partition(" is ")[0] + " is "
+        return f"{join([phrases[0], *(x.removeprefix(alike) for x in phrases[1:])])} ({self.sure})."
 
     def _between(self, subject: str, rival: str) -> str:
         """Return how far one arm may be ahead of another or behind it, rounded outward; "" if that is open."""
@@ -585,7 +585,7 @@ class _Summary:
         result, declared = self.result, self.problem.declared
         if self.is_list_over and self.is_final:
             return ["All items are scored."]
-        said = [
+        sentences = [
             f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."
         ] * self.is_final
         point = getattr(result.breakdown, declared.adversary.value)
@@ -594,13 +594,13 @@ class _Summary:
         if 0 < eps < declared.eps and result.leader is not None and self.problem.handicap is None:
             text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
             option, leader = self.voice.option("contamination", text), name_of(result.leader)
-            said.append(f"{option} decides this: {leader} {self._is_best()}.")
+            sentences.append(f"{option} decides this: {leader} {self._is_best()}.")
         if estimate and estimate < declared.eps and not self.is_list_over:
             only = f"only if fewer than {percent(estimate, digits=2)} were bad (an estimate)"
-            said.append(f"Even unlimited {self.readings} would decide this {only}.")
-        elif isinstance(result, Analysis) and not self.is_final and (not said or result.needed):
-            said.append(more_readings(result, self.voice.reading))
-        return said
+            sentences.append(f"Even unlimited {self.readings} would decide this {only}.")
+        elif isinstance(result, Analysis) and not self.is_final and (not sentences or result.needed):
+            sentences.append(more_readings(result, self.voice.reading))
+        return sentences
 
     def _tie_of_all(self) -> Paragraphs:
         """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
@@ -612,7 +612,7 @@ class _Summary:
         worse = f"counted as {amount(handicap.tolerance)} worse" if handicap else ""
         judged = f", with {name_of(handicap.arm)} {worse}" if handicap else ""
         left = [arm for arm in result.candidates if arm not in result.ties]
-        rest = f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
+        rest = f"; {names(left)} {is_or_are(left)} not ruled out yet" if left else ""
         more = f"More {self.readings} would not show which {self._is_best()}"
         sure = f"{more} ({self.sure}, if they keep behaving the same)." * self.is_final
         return [f"{names(result.ties)} tie{judged}: they measured the same in {every}{rest}.", sure], []
@@ -621,14 +621,16 @@ class _Summary:
 
     def _against_control(self, control: Control) -> Paragraphs:
         result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
-        said, reference = self.voice.better or "better", name_of(control.arm)
-        head = f"{names(better)} {_are(better)} {said} than {reference}."
-        answer = head if better else f"No {self.voice.arm} is shown to be {said} than {reference}."
+        better_word, reference = self.voice.better or "better", name_of(control.arm)
+        head = f"{names(better)} {is_or_are(better)} {better_word} than {reference}."
+        answer = head if better else f"No {self.voice.arm} is shown to be {better_word} than {reference}."
         much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(self.problem.tolerance)
         support = [
             *(self._control_support(control) if better else ()),
-            f"{names(beaten)} {_are(beaten)} not {said}{much} ({self.sure}, on its own)." * bool(beaten),
-            f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open." * bool(left),
+            f"{names(beaten)} {is_or_are(beaten)} not {better_word}{much} ({self.sure}, on its own)."
+            * bool(beaten),
+            f"Whether {names(left, 'or')} {is_or_are(left[:1])} {better_word} than {reference} is open."
+            * bool(left),
         ]
         also, more = self._decision() if result.status in DECIDED else ([], [])
         if result.status is Status.CERTIFIED and better:  # what it assumes is already there
@@ -645,15 +647,6 @@ class _Summary:
         found = [getattr(v.breakdown, declared.adversary.value) for v in control.variants if v.arm in better]
         if None not in found and min(found) >= declared.eps:  # step-down may need less at eps than this does
             yield self._breakdown(point=min(found))
-
-
-def _are(arms: Sequence[object]) -> str:
-    return "is" if len(arms) == 1 else "are"
-
-
-def seconds(elapsed: float) -> str:
-    """Return a duration."""
-    return f"{number(float(f'{elapsed:.2g}'))} s" if elapsed < 600 else f"{count(round(elapsed / 60))} min"
 
 
 def excess(x: float, rounding: str = ROUND_CEILING) -> str:
@@ -758,149 +751,6 @@ def _tie_remedy(decides: str, voice: Voice) -> str:
     return f" by it, but {share} decides ({voice.option(name, limit)})"
 
 
-# What a result assumes
-
-Sentences = dict[str, object]  # each with what is true if it applies
-
-
-def assumptions(result: Result) -> tuple[str, ...]:
-    """Return the assumptions of a result, one sentence each."""
-    by_target = {"wins": _assume_rounds, "mean": _assume_scores}.get(result.problem.target, _assume_draws)
-    said = {**by_target(result), **_assume_decision(result)}
-    return tuple(sentence for sentence, holds in said.items() if holds)
-
-
-def _assume_draws(result: Result) -> Sentences:
-    problem, declared = result.problem, result.problem.contamination
-    is_ranged = problem.between is not None and declared is not None and problem.target != "share"
-    between = "" if problem.between is None else span(problem.between)
-    blind = " leaving the range does not depend on the true value, and"
-    blind *= declared is not None and declared.adversary is not Adversary.MALICIOUS
-    return {
-        **_assume_contamination(declared),
-        "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
-        "independent and come from one distribution.": True,
-        "Arms may move together: nothing is assumed about how draws of different arms depend on each "
-        "other.": problem.dependent_arms,
-        "Draws of different arms are independent of each other.": not problem.dependent_arms,
-        "A missing reading counts at its worst: it may be missing because of its value.": True,
-        f"True readings are in {between}, so one outside is bad;{blind} such readings are within the declared "
-        "contamination.": is_ranged,
-        "A time-out is a reading worse than every value; all arms have the same time limit.": True,
-    }
-
-
-def _assume_rounds(result: Result) -> Sentences:
-    """Return what a comparison in rounds assumes (extensions E1)."""
-    declared = result.problem.contamination
-    unbounded = "Bad readings do not change which arm wins more rounds; their share is not bounded."
-    return {
-        **({unbounded: True} if declared is None else _assume_contamination(declared)),
-        "A round measures all arms that are left once each, side by side: its conditions (load, person, item, "
-        "day) affect all of them alike.": True,
-        "Which of two arms wins more often does not change from round to round; how well they do may.": True,
-        "The true readings do not react to earlier readings.": declared and declared.clairvoyant,
-        "One of the arms wins at least half of the rounds against every other one.": is_handed_on(result),
-        "A round with a missing reading counts against the arm that is to be shown to win.": True,
-        "A reading that timed out loses to one that did not; all arms have the same time limit, and a round in "
-        "which both time out is won by neither.": True,
-    }
-
-
-def _assume_scores(result: Result) -> Sentences:
-    """Return what a comparison of mean scores assumes (extensions B)."""
-    eps, items = result.problem.declared.eps, result.problem.items
-    wrong = f": at most {percent(eps, ROUND_FLOOR)} of each arm's scores are wrong" if eps else ""
-    drawn = "You say that the items were drawn" if result.certificate.is_analysis else "The items were drawn"
-    listed = f"{drawn} in random order from a list of {count(items or 0)}"
-    draws = "Items are independent draws; which of two arms has the higher mean does not change between them."
-    return {
-        f"Scores are compared as given{wrong}.": True,
-        draws if items is None else f"{listed}; each score was fixed before the order was.": True,
-        "A missing score counts at its worst.": True,
-    }
-
-
-_ADVERSARIES = {
-    Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings",
-    Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may",
-    Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings",
-}
-
-
-def _assume_contamination(c: Contamination | None) -> Sentences:
-    if c is None:
-        return {
-            "Bad readings do not reverse the true order: all effective gaps are positive. Their share is not "
-            "bounded, and intervals are those of the observed readings.": True,
-            "Bad readings do not depend on readings not yet taken (causal).": True,
-        }
-    if c.blind:
-        unknown = "The order of each round was random and unknown before"
-        return {f"{unknown}; disturbances and after-effects do not depend on which command runs.": True}
-    if c.eps == 0:
-        return {"No reading is bad.": True}
-    value = "" if c.adversary is Adversary.MALICIOUS else "whatever its true value and "
-    future = "may depend on readings not yet taken (clairvoyant)"
-    future = future if c.clairvoyant else "do not depend on readings not yet taken (causal)"
-    return {
-        f"Each reading has at most a {percent(c.eps, ROUND_FLOOR)} chance of being bad, {value}whatever happened "
-        "before; bad readings may have any value.": True,
-        f"{_ADVERSARIES[c.adversary]} ({c.adversary}).": True,
-        f"That bound comes from an audit and is wrong with probability at most {percent(c.error, ROUND_CEILING)}, "
-        "which adds to every error probability; the readings to check were drawn at random after they were "
-        "recorded, from each arm separately unless bad ones are equally common in all.": c.error,
-        f"They {future}.": c.adversary is not Adversary.OBLIVIOUS,
-    }
-
-
-def _assume_decision(result: Result) -> Sentences:
-    problem, handicap, r = result.problem, result.problem.handicap, result.problem.regularity
-    decided = result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins"
-    error, judged, slope = percent(problem.error, ROUND_CEILING), "", ""
-    if handicap is not None:
-        late = f", and as a time-out where that is beyond {number(handicap.limit)}" if handicap.limit else ""
-        worse = f"worse by {amount(handicap.tolerance)} than it is"
-        judged = f"{name_of(handicap.arm)} is judged as if it were {worse}{late}."
-    if r is not None:
-        slope = (
-            f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each arm "
-            f"rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
-        )
-    return {
-        "The number of readings of each arm was fixed before the first of them.": result.design == "fixed",
-        judged: judged,
-        slope: slope,
-        "For every arm the estimator errs by no more than its bias and its radius.": result.certificate.estimated,
-        "That more readings would not help assumes that future readings behave the same, bad ones included, and "
-        f"has its own error probability of {error}.": result.status is Status.INDISTINGUISHABLE,
-        "The best arm is one that no other arm beats; arms that tie with it, or may, are listed.": decided,
-        f"Each of these is wrong with probability at most {error}, each on its own: {_statements(result)}.": True,
-    }
-
-
-_STATEMENTS = {
-    "quantile": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, "
-    "all intervals of quantiles together, all intervals of MADs together, and the quality curve of the best arm",
-    "share": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, and "
-    "all intervals of shares together",
-    "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
-    "far apart arms are together",
-    "mean": "the decision with the margins over the other arms, its breakdown points, and the certified tolerance",
-}
-
-
-def _statements(result: Result) -> str:
-    control = result.control
-    parts = {  # with false discoveries the mean share of errors is bounded
-        "all arms named better than the control": control is not None and control.method != "fdr",
-        "all arms named not better": control is not None,
-        "all places and tiers": getattr(result, "tiers", None),
-        _STATEMENTS[result.problem.target]: True,
-    }
-    return ", ".join(part for part, holds in parts.items() if holds)
-
-
 # Analyses
 
 
@@ -997,142 +847,6 @@ def tiers(found: Tiers | None, problem: Problem) -> list[str]:
     return [f"{head}; {order} ({confidence(problem)} sure of all of it).", *([skipped] if found.skipped else [])]
 
 
-def audit(found: Audit) -> str:
-    """Return what an audit says about the share of bad readings."""
-    each, bad = " of each arm" * (found.arms > 1), sum(found.bad)
-    seen = f"{count(bad)} of {count(sum(found.checked))} checked readings{each * (len(found.checked) == 1)}"
-    sure = f"{percent(1 - found.delta, ROUND_FLOOR, 4)} sure"
-    bound = f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad ({sure})"
-    then = "From 50% on nothing can be certified: check more readings, or correct their source."
-    if found.eps < 0.5:
-        wrong = f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}"
-        then = f"What is certified with this bound is {wrong}."
-    return f"{bound}: {seen} {'was' if bad == 1 else 'were'}. {then}"
-
-
-# Suites
-
-SUITE_ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguishable", "better", "not worse")
-"""The most important first."""
-
-
-def suite_headline(result: SuiteResult) -> str:
-    """Return the answer in a few words; of a gate it begins with PASS, FAIL or UNSURE."""
-    than = f"worse than in {name_of(result.suite.reference)}{_suite_tolerance(result)}"
-    doubtful, worse = result.named("doubtful"), result.named("worse")
-    left = len(result.named("open")) + len(result.named("indistinguishable"))
-    said = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
-    if not result.compared:
-        said = "No metric was compared"
-    elif some := doubtful or worse:
-        said = f"{count(len(some))} of {_comparisons(result)} {_are(some)} {'doubtful' if doubtful else than}"
-    return f"{suite_verdict(result)}: {said[0].lower()}{said[1:]}" if result.suite.gate else said
-
-
-def suite_verdict(result: SuiteResult) -> str:
-    """Return the verdict of a suite that is a gate."""
-    if result.status != "doubtful" and result.failed:
-        return "FAIL"
-    return "PASS" if result.status == "decided" else "UNSURE"
-
-
-def _comparisons(result: SuiteResult) -> str:
-    return plural(len(result.compared), "comparison" if len(result.suite.others) > 1 else "metric")
-
-
-def _suite_tolerance(result: SuiteResult) -> str:
-    tolerance = result.suite.problem.tolerance
-    return f" by more than {amount(tolerance)}" * bool(tolerance) + scope(result.conditions)
-
-
-def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
-    """Return what was found, how sure that is, and the effort, of arms that are called so."""
-    verdict = f"{suite_headline(result)}." if result.suite.gate else ""
-    parts = (verdict, _suite_answer(result, arm), _suite_support(result, arm), _suite_effort(result, arm))
-    return "\n".join(filter(None, (*parts, " ".join(_suite_notes(result)))))
-
-
-def _suite_answer(result: SuiteResult, arm: str) -> str:
-    if not result.compared:
-        return f"No metric was compared: there was no round in which every {arm} printed one."
-    reference, much = name_of(result.suite.reference), _suite_tolerance(result)
-    said = {
-        "worse": f"worse than in {reference}{much}",
-        "not worse": f"not worse{f' than in {reference}' * (not result.named('worse'))}{much}",
-        "indistinguishable": "too close for more rounds like these to tell",
-    }
-    counts = []
-    for kind in SUITE_ORDER:
-        some = sorted(result.named(kind), key=lambda one: -max(one.log_evidence))
-        listed = names([f"{metric_name(result, one)} ({metric_apart(one)})" for one in some])
-        shown = f": {listed}" * (kind != "not worse")
-        counts += [f"{count(len(some))} {_are(some)} {said.get(kind, kind)}{shown}"] * bool(some)
-    doubtful = (
-        f" Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
-        "that the other does not share."
-    )
-    return f"{_comparisons(result)}: {'; '.join(counts)}.{doubtful * bool(result.named('doubtful'))}"
-
-
-def metric_apart(one: Compared) -> str:
-    """Return how far an arm is from the reference, as observed: a factor, or a signed difference."""
-    if math.isnan(one.observed):
-        return "no number"
-    difference = f"{'+' * (one.observed > 0)}{number(one.observed)}"
-    return f"{number(one.observed, 0.01)}x" if one.scale == "ratio" else difference
-
-
-def metric_name(result: SuiteResult, one: Compared) -> str:
-    """Return a metric, and the arm if there are several."""
-    return f"{one.metric} of {one.arm}" if len(result.suite.others) > 1 else one.metric
-
-
-def _suite_support(result: SuiteResult, arm: str) -> str:
-    problem = result.suite.problem
-    if not any(result.named(kind) for kind in ("worse", "better", "not worse")):
-        return ""
-    basis = f"for any load that treats the {arm}s alike: runs were side by side in random order"
-    if problem.contamination is None:
-        basis = f"assuming bad runs do not change which {arm} wins more rounds"
-    elif not problem.is_blind:
-        basis = f"assuming {assuming(problem.contamination, 'run')}"
-    if result.suite.fdr:
-        mean = percent(problem.error, ROUND_CEILING)
-        return f"On average at most {mean} of the metrics named worse or better are not, {basis}."
-    # that more rounds would not tell is a separate statement (extensions D4)
-    what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
-    what += " for these builds" * ((result.conditions or {}).get("builds") == "one")
-    return f"{confidence(problem)} sure of {what}, {basis}."
-
-
-def _suite_effort(result: SuiteResult, arm: str) -> str:
-    arms, conditions = len(result.suite.problem.arms), result.conditions or {}
-    builds = f", with a new build of each and {plural(conditions.get('runs_per_build', 1), 'run')} of it"
-    first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"
-    spent = f"{plural(result.rounds + result.uncounted, 'round')} of {plural(arms, arm)}"
-    spent += builds * bool(scope(conditions))
-    return f"{spent}{f'; {first} only showed which metrics there are' * bool(result.compared)}."
-
-
-def _suite_notes(result: SuiteResult) -> Iterator[str]:
-    """Return what could not be compared, in sentences."""
-    by_arms: dict[tuple[str, ...], list[str]] = {}
-    for one in result.only:
-        by_arms.setdefault(one.arms, []).append(one.metric)
-    for arms, metrics in by_arms.items():
-        yield f"Only in {names(arms)}: {names(metrics)}."
-    if late := [f"{one.metric} ({names(one.arms)})" for one in result.late]:
-        were = "it was" if len(late) == 1 else "they were"
-        yield f"Not compared, because {were} not in the first round: {names(late)}."
-    relative = result.suite.problem.tolerance.relative
-    if below := [metric_name(result, one) for one in result.compared if relative and one.reference_median < 0]:
-        yield f"Percentages of negative readings mean nothing; pass a tolerance in their unit for {names(below)}."
-    rounds = count(result.rounds)
-    if lacking := [(metric_name(result, one), count(one.missing)) for one in result.compared if one.missing]:
-        some = names([f"{metric} ({n} of {rounds})" for metric, n in lacking])
-        yield f"Missing in some rounds, which count against any claim: {some}."
-
-
 def quality(result: Result, voice: Voice = PLAIN) -> str:
     """Return how good most true readings of the leader are."""
     known = {point.share: point.x for point in result.quality}
@@ -1156,200 +870,3 @@ def breakdowns(result: Result, voice: Voice = PLAIN) -> str:
         f"{name_of(result.leader)} is first if up to {first} of the {voice.reading}s were bad ({second} if an "
         f"adversary sees the true ones; {third} if it also picks which to change)."
     )
-
-
-# Ledgers
-
-_VERDICTS: Mapping[GateVerdict, str] = {
-    "accepted": "Accepted: {0} is better than {1}",
-    "not better": "Not accepted: {0} is certified not to be better than {1}",
-    "undecided": "Not accepted: {0} was not shown to be better than {1}",
-    "doubtful": "Not accepted: the readings contradict an assumption, so nothing is known about {0} and {1}",
-    "open": "Not accepted: the gate of {0} against {1} is open, or its process ended",
-}
-
-
-def ledger_gate(gate: LedgerGate) -> str:
-    """Return the verdict of a gate of a ledger, and what it rests on."""
-    said = _VERDICTS[gate.verdict].format(name_of(gate.name), name_of(gate.base))
-    allowed = Tolerance.of(gate.details.get("tolerance") or 0.0)
-    much = f" by more than {amount(allowed)}" * (bool(allowed) and gate.verdict != "doubtful")
-    found = f"evidence {evidence(gate.log_evidence)} of the {evidence(gate.log_bar)} needed"
-    return f"{said}{much}. Gate {count(gate.number)}: {found}."
-
-
-def evidence(log_value: float) -> str:
-    """Return evidence as a number."""
-    return number(float(f"{math.exp(min(log_value, 700.0)):.3g}"))
-
-
-def ledger_headline(account: Account) -> str:
-    """Return how many gates there are and how they ended."""
-    found = Counter(gate.verdict for gate in account.gates)
-    counts = (f"{count(found[verdict])} {verdict}" for verdict in _VERDICTS if found[verdict])
-    return f"{plural(len(account.gates), 'gate')}: {', '.join(counts)}" if account.gates else "No gate was opened"
-
-
-def ledger_guarantee(account: Account) -> str:
-    """Return what a ledger bounds."""
-    limit = percent(account.delta)
-    if account.error_rate == "any":
-        return f"The chance that any accepted candidate is not better than its base is at most {limit}."
-    return (
-        f"Of the accepted candidates, the expected share that is not better than its base is at most {limit}, "
-        "whenever the loop stops."
-    )
-
-
-def ledger(account: Account) -> list[str]:
-    """Return what a ledger shows, one paragraph each: the gates, what is guaranteed, and what is spent."""
-    more = f"{percent(account.spent)} of {percent(account.delta)} is spent"
-    following = f"the next gate needs evidence of {evidence(-math.log(account.next_level))}"
-    late = len(account.gates) >= account.expected
-    planned = f"; {count(account.expected)} gates were expected, so weights shrink from here" if late else ""
-    return [
-        f"{ledger_headline(account)}.",
-        f"{ledger_guarantee(account)} This covers each acceptance here, not what was measured elsewhere, and not "
-        "that the last base beats the first.",
-        f"{more}; {following}{planned}.",
-    ]
-
-
-def log_verified(file: str, events: int, head: str) -> str:
-    """Return what was checked of a log."""
-    return f"Verified: {file} holds {plural(events, 'event')}, and none was changed. {_keep_head(head)}"
-
-
-def _keep_head(head: str) -> str:
-    rewrite = "Only a rewrite of the whole file could hide a change"
-    return f"{rewrite}; to rule that out, keep its head and pass it next time: --head {head}"
-
-
-def ledger_verified(account: Account, file: str, head: str) -> str:
-    """Return what was recomputed of a ledger."""
-    return (
-        f"Verified: {file} holds {plural(len(account.gates), 'gate')}. Numbers, levels and verdicts follow from "
-        f"each other, and no row was changed. {_keep_head(head)}"
-    )
-
-
-# Races of commands
-
-_MAX_NEAR = 0.5  # a larger limit is not "nearly"
-_MAX_FORECAST = 100_000  # runs
-
-
-def nearly_equal(arms: Sequence[str], within: float) -> str:
-    """Return that commands are nearly equal, the leader first, and which tolerance would settle it."""
-    if not 0 < within < _MAX_NEAR:
-        return f"{names(arms)} are nearly equal so far."
-    much = percent(within, ROUND_CEILING, 2)
-    so_close = f"{name_of(arms[0])} is within {much} of the best"
-    return f"{names(arms)} are nearly equal: {so_close}. --tolerance {much} would accept it."
-
-
-def runs_left(left: float) -> str:
-    """Return what an undecided race still needs, if its runs continue as they were; "" if that is not known."""
-    if not 0 < left < math.inf:
-        return ""
-    if left > _MAX_FORECAST:
-        return "More runs would not decide this in practice."
-    return f"About {plural(int(float(f'{max(1.0, left):.1g}')), 'more run')} would decide (an estimate)."
-
-
-def cut_run(arm: str, *, has_hooks: bool) -> str:
-    """Return that a run was stopped because the time was up, or its hook was."""
-    what = f"a run of {name_of(arm)}{', or its hook,' * has_hooks} was stopped, without a reading"
-    return f"Time was up: {what}{'; --timeout would count it as slow' * (not has_hooks)}."
-
-
-def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
-    """Return how many runs of a command alone are far from its median."""
-    warmup = " The first run is one of them: -w 1 leaves it out." * is_first
-    return (
-        f"{plural(far, 'run')} of {count(total)} lie{'s' * (far == 1)} more than ten robust standard deviations "
-        f"from the median, the farthest {worst}: something else was running, or it does this at times.{warmup}"
-    )
-
-
-def shell_note(shell: str, cost: float | None, *, is_quick: bool) -> str:
-    """Return that commands ran through a shell and what it takes of each reading; advise quick ones against it."""
-    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
-    advice = " A command took less than 5 ms: if none needs a shell, -N (--shell none) measures without one."
-    return f"Commands ran through {name_of(shell)}{took}.{advice * is_quick}"
-
-
-def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> Iterator[str]:
-    """Return how many runs of a command timed out (which `counts_as`), left processes or failed, in sentences."""
-    fates = {
-        f"timed out: {counts_as}.": late,
-        "left processes running, which truearm does not end and which take time from later runs: let the command "
-        "wait for them, or end them with --conclude.": behind,
-        f"failed or {'was lost: a missing reading' if failed == 1 else 'were lost: missing readings'}, at the "
-        "worst.": failed,
-    }
-    yield from (f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n)
-
-
-def where_saved(name: str, limits: str | None) -> str:
-    """Return where the readings are, and how to continue unless `limits` is None."""
-    more = "." if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
-    return f"All readings are in {name_of(name)}{more}"
-
-
-# Plans: a `Plan` is defined above this layer
-
-
-def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
-    """Say how many pulls a plan forecasts, and up to which contamination."""
-    clean, worst, eps = plan.clean, plan.worst, percent(plan.contamination.eps)
-    up_to = [percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
-    if not clean.decidable:
-        at = f" at {eps} contamination" * bool(clean.largest_eps)
-        yield f"{plan.arms} arms cannot be told apart{at}, however many pulls are made."
-    elif plan.wins is not None:
-        total, rounds = (count(math.ceil(x)) for x in (clean.expected, clean.expected / plan.arms))
-        basis = "in random order" if plan.contamination.blind else f"at {eps} contamination"
-        yield (
-            f"About {total} pulls in {rounds} rounds or more tell {plan.arms} arms apart side by side, {basis} "
-            f"(an estimate): the best arm wins {percent(min(plan.wins), ROUND_FLOOR, 2)} of the rounds or more."
-        )
-    else:
-        forecasts = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
-        pulls = [count(math.ceil(x)) if math.isfinite(x) else "" for x in forecasts]
-        also = f"about {pulls[2]}" if worst.decidable else "but none do"
-        yield (
-            f"About {pulls[0]} pulls tell {plan.arms} arms apart at {eps} contamination if the readings turn out "
-            f"clean, {also} if the bad ones do their worst (estimates from simulations)."
-        )
-        if not plan.tolerance:
-            second = f", {pulls[3]} in the second" if worst.decidable else ""
-            yield f"No method needs fewer than {pulls[1]} in the first case{second}."
-    if clean.largest_eps:
-        second = "" if plan.wins is not None else f" if the readings turn out clean, {up_to[1]} if not"
-        yield f"They can be told apart up to {up_to[0]} contamination{second}."
-
-
-def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
-    """Say what a reader should know besides the numbers of a plan."""
-    is_quantile = plan.shares is None and plan.wins is None
-    if is_quantile and not plan.tolerance and min(plan.gaps) <= 0:
-        yield f"The best arm and another have the same {quantile_name(plan.quantile)}: neither is better."
-    if plan.pilot_size is not None and plan.pilot_size < _SMALL_PILOT:
-        off = percent(0.5 / math.sqrt(max(1, plan.pilot_size)), digits=2)
-        yield (
-            f"The pilot is small: an arm has {count(plan.pilot_size)} readings, from which a share near one half "
-            f"is known only to about {off}; take this plan as a rough guess."
-        )
-    if plan.wins is None and not plan.applicable:
-        yield "The paper's Algorithms 1 and 3 are for medians, and need to know how regular the distributions are."
-    elif plan.wins is None and plan.within is not None:
-        yield (
-            "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "
-            f"{number(plan.within)} behind the best: the tolerance and what contamination can shift two "
-            f"medians by.{' Algorithm 3 promises nothing here.' * (not any(plan.algorithm3))}"
-        )
-    elif plan.wins is None and not any((*plan.algorithm1, *plan.algorithm3)):
-        yield "The paper's Algorithms 1 and 3 cannot decide: an effective gap is not positive for this family."
-    if plan.tolerance:
-        yield "With a tolerance several answers are right, and no lower bound is claimed."
