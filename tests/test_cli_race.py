@@ -57,7 +57,9 @@ def test_a_race_in_words_and_in_every_file(tmp_path):
 def test_a_race_says_how_long_it_took_and_whether_a_time_limit_ended_it(tmp_path):
     alike = ("--delta", "1e-9", "-n", "a", "true", "-n", "b", "true")
     done = race("--max-time", "0.4", "--save", "r.db", *alike, cwd=tmp_path)
-    assert re.search(r"(?s)^No winner after 0\.4 s: .* \d+ rounds, \d+ runs, [\d.]+ s\.", " ".join(done.stdout.split()))
+    assert re.search(
+        r"(?s)^No winner after 0\.4 s: .* \d+ rounds, \d+ runs, [\d.]+ s\.", " ".join(done.stdout.split())
+    )
     for again in (race("--resume", "r.db", "-M", "1", cwd=tmp_path), truearm("report", "r.db", cwd=tmp_path)):
         assert re.search(r"^No winner yet: .* \d+ runs\.", " ".join(again.stdout.split()))
 

@@ -160,7 +160,7 @@ def test_one_command_alone_has_a_median_an_interval_and_a_spread(race):
     assert found.returncode == 0
     assert re.match(
         r"noise: observed median \d+, true median between \d+ and \d+\. 95% sure, assuming each run has at most "
-        r"a 5% chance of being bad; and that the number of runs was fixed in advance\. 60 runs\.",
+        r"a 5% chance of being bad and the number of runs was fixed in advance\. 60 runs, ",
         found.words,
     )
     assert "standing" not in found.stdout

@@ -26,7 +26,7 @@ _OPTIONS = f"""
 --design sequential|fixed  'sequential' holds however often the data were looked at; 'fixed' has more power, and
     holds if the number of readings of every arm was chosen in advance. [default: sequential]
 + between
---dependent-arms  Readings of different arms move together.
+--dependent-arms  Allow readings of different arms to depend on each other.
 --pairs  Compare every arm with every other.
 + control fdr tiers
 --query SQL  The rows to analyze, as a query of a database, or of FILE, which it calls data.

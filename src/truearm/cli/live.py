@@ -25,7 +25,7 @@ _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
-_STYLES = {"leads": "bold green", "excluded": "dim"}
+_STYLES = {"leads": "bold green", "dropped": "dim"}
 
 
 @contextmanager
@@ -134,4 +134,4 @@ def _place(standing: Standing, arm: str, baseline: str | None) -> str:
         return "baseline"
     if arm == standing.leader and baseline is None:  # with a handicap it may lead over a worse baseline only
         return "leads"
-    return "candidate" if arm in standing.alive else "excluded"
+    return "candidate" if arm in standing.alive else "dropped"

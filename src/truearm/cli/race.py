@@ -16,7 +16,7 @@ from truearm.policies import START
 
 _OPTIONS = f"""
 -n, --command-name NAME...  Name of a command; repeatable.
---rev REV...  Run the one command in this revision of the git repository, in its own worktree; repeatable. . is
+--rev REV...  Run the one command in this revision of the git repository, in its own worktree; repeatable. '.' is
     the working tree as it is; {{rev}} and {{dir}} in the command are its name and folder.
 --build CMD  Run once in each revision before the race; built files are kept in a cache.
 --builds N  Build each revision again for every round, N rounds at most, with another {{seed}} in --build (also
@@ -26,7 +26,7 @@ _OPTIONS = f"""
 --best-of N  The reading of a command in a round is the best of N runs, of all commands in turn: fewer rounds
     where a load disturbs many runs. Slowness that only some runs have is not seen. [default: 1]
 --metric wall|cpu|memory|stdout  What is measured: wall time, user and system time (cpu), peak memory (of the
-    command itself, from about 4.9 MiB on, the least that can be shown), or the number on the last line a command
+    command itself; less than about 4.9 MiB cannot be shown), or the number on the last line a command
     prints (stdout). [default: wall]
 --metrics json  A suite: one run prints a flat JSON object of numbers, and every number is compared with that of
     one command (--fail-if-worse-than, --control, or the first), error controlled over all of them.

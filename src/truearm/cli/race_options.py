@@ -277,7 +277,7 @@ def _commands(options: RaceOptions, revisions: Sequence[Revision]) -> Iterator[C
     cells = [(row, i) for row in combinations(parameters) for i in range(len(bases))]
     names, several = options.command_name, len(cells) > len(bases)
     example = "truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE"
-    refuse(not cells, f"give a command or more, such as {example}; `truearm race --help` shows more")
+    refuse(not cells, f"give at least one command, such as {example}; `truearm race --help` shows more")
     msg = f"{len(names)} names were given for {plural(len(cells), 'command')}; give one -n for each"
     refuse(len(names) > len(bases) and len(names) != len(cells), msg)
     for place, (row, i) in enumerate(cells):

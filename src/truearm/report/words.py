@@ -296,7 +296,7 @@ class _Summary:
 
     def alarms(self, *, verbose: bool) -> list[str]:
         """Return the warnings, a line each."""
-        return [f"Warning: {said}" for said in self._first(self.result.alarms, "warning", verbose=verbose)]
+        return [f"Warning: {sentence}" for sentence in self._first(self.result.alarms, "warning", verbose=verbose)]
 
     def doubts(self) -> list[str]:
         """Return why nothing is certified."""
@@ -306,13 +306,10 @@ class _Summary:
         """Return the first alarm of each kind, and how many there are besides; all with `verbose`."""
         kinds = {a.kind: a for a in reversed(alarms)}
         shown = list(alarms) if verbose else list(kinds.values())[::-1][:_MAX_ALARMS]
-        more = len(alarms) - len(shown)
         sentences = [alarm(a, self.problem, self.voice) for a in shown]
-        return (
-            [*sentences[:-1], f"{sentences[-1]} {count(more)} more {noun}{'s' * (more > 1)}."]
-            if more
-            else sentences
-        )
+        if more := len(alarms) - len(shown):
+            sentences[-1] += f" {plural(more, f'more {noun}')}."
+        return sentences
 
     # One arm, or none
 
@@ -340,10 +337,10 @@ class _Summary:
             return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts()
         if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
             return [answer, f"{total} {'does' if arm.n == 1 else 'do'} not bound the true one."], []
-        how = "no matter when you stop"
+        how, assumed = " no matter when you stop", assuming(problem.declared, self.voice.reading)
         if self.result.design == "fixed":
-            how = f"and that the number of {self.readings} was fixed in advance"
-        return [answer], [f"{self.sure}, assuming {assuming(problem.declared, self.voice.reading)}; {how}."]
+            how, assumed = "", f"{assumed} and the number of {self.readings} was fixed in advance"
+        return [answer], [f"{self.sure}{how}, assuming {assumed}."]
 
     def _show_value(self, arm: Arm) -> str:
         return self.voice.unit.attach(value(arm.observed, self.problem, self.voice.unit))
