@@ -70,12 +70,9 @@ class _Verbs(click.Group):
             assert command is not None
             raise errors.Failure(errors.as_options(str(error), command, error.argument)) from error
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
+    def main(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; an error becomes one sentence and exit code 2, which no gate uses."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
-        verb = partial(super().main, *args, standalone_mode=False, **extra)
-        sys.exit(errors.run_verb(verb))
+        sys.exit(errors.run_verb(partial(super().main, *args, **{**extra, "standalone_mode": False})))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -199,8 +199,7 @@ def answer_with(
         more = (tables.control_rows(result), tables.tier_rows(result), tables.contest_rows(result))
         rest += map(screen.table, more)
         if verbose:
-            statistics = tables.statistics_rows(result, result.readings or {}, voice.unit, times) if times else []
-            rest.append(screen.table(statistics))
+            rest.append(screen.table(tables.statistics_rows(result, voice.unit, times) if times else []))
             rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result, voice)))
             rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
         rest += [screen.wrap(note, dim=True) for note in notes]

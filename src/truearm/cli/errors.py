@@ -87,9 +87,8 @@ def as_options(text: str, command: click.Command, argument: str | None = None) -
         value = {"True": "", "None": "none"}.get(found[2], found[2]).strip("()").replace(", ", " ")
         return f"{options[found[1]]} {value}".rstrip() + "\0"
 
-    text = (
-        ARGUMENT.sub(write, text).replace("\0, --", " --").replace("\0", "")
-    )  # options have no comma between them
+    # options have no comma between them
+    text = ARGUMENT.sub(write, text).replace("\0, --", " --").replace("\0", "")
     if argument in options:
         text = re.sub(rf"^{argument}\b|(?<=remove ){argument}\b", options[argument], text)
     return text

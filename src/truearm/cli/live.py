@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import samples_of
@@ -14,8 +15,7 @@ from truearm.cli.race_log import Race
 from truearm.commands.terminal import ECHO_COLUMNS, hold_signals, load
 from truearm.evidence import Judge
 from truearm.policies import Standing
-from truearm.report import summaries
-from truearm.report.numbers import column_name, count, name_of, number, plural, seconds, unit_for
+from truearm.report.numbers import column_name, count, name_of, names, number, percent, plural, seconds, unit_for
 from truearm.report.tables import drop_spare, table
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _REDRAW_S = 0.2
 _DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
+_MAX_NEAR = 0.5  # a larger tolerance is not "nearly"
 _STYLES = {"leads": "bold green", "dropped": "dim"}
 
 
@@ -120,7 +121,11 @@ def near_words(standing: Standing, rounds: int) -> str:
     """Return that commands are nearly equal and which tolerance would settle it; "" if they are not."""
     if not standing.close or rounds < _MIN_ROUNDS_NEAR or standing.leader is None:
         return ""
-    return summaries.nearly_equal([standing.leader, *standing.close], standing.within)
+    near = f"{names([standing.leader, *standing.close])} are nearly equal"
+    if not 0 < standing.within < _MAX_NEAR:
+        return f"{near} so far."
+    much = percent(standing.within, ROUND_CEILING, 2)
+    return f"{near}: {name_of(standing.leader)} is within {much} of the best. --tolerance {much} would accept it."
 
 
 def _bar(share: float) -> str:

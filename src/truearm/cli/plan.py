@@ -69,9 +69,8 @@ def plan_command(ctx: click.Context, /, *, pilot: str | None, plot: str | None, 
     forecast = plan(**options)
     assumed = "" if pilot is not None else _describe_defaults(options)
     code = GOOD if forecast.identifiable else UNDECIDED
-    code = show(
-        ctx, Answer(partial(_text, forecast, assumed), code, {"json": lambda: json_text(forecast.to_dict())})
-    )
+    answer = Answer(partial(_text, forecast, assumed), code, {"json": lambda: json_text(forecast.to_dict())})
+    code = show(ctx, answer)
     if plot is not None:
         from truearm.report.plot import save_plan
 

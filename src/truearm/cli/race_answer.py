@@ -1,6 +1,7 @@
 """A race of one metric or of many that has ended, or the study of a log, in every form that is asked for."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +19,9 @@ from truearm.cli.race_options import DEFAULT_LIMIT_S, RaceOptions
 from truearm.commands.measure import machine, runs_of, shell_cost
 from truearm.report import summaries, tables, words
 from truearm.report.export import document, hyperfine_results, json_text, suite_csv, suite_document
-from truearm.report.numbers import number, unit_for
+from truearm.report.numbers import count, name_of, number, plural, unit_for
 
+_MAX_FORECAST = 100_000  # runs
 _QUICK_S = 0.005  # below it hyperfine too advises against a shell
 _VERDICT_CODES = {"accepted": GOOD, "not better": FAILED, "undecided": UNDECIDED, "doubtful": DOUBTFUL}
 _REPORT = RaceOptions(time_unit=None, quiet=True, verbose=False, strict=False, fail_unless_best=None)
@@ -97,20 +99,26 @@ def _notes(
     if undecided and end.late and options.max_time is None:
         sentences.append(f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes.")
     sentences += own
+    timed_out = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
     all_runs = race.runs
     for arm in race.setting.arms:
         runs = [run for run in all_runs if run.arm == arm]
-        killed, behind = (
-            sum(bool((run.notes or {}).get(key)) for run in runs) for key in ("timed_out", "left_behind")
-        )
-        late = "worse than any run that ended" if race.suite is None else "all metrics of it are missing"
-        sentences += summaries.lost_runs(arm, killed, behind, sum(math.isnan(run.value) for run in runs), late)
+        noted = Counter(key for run in runs for key, value in (run.notes or {}).items() if value is True)
+        failed = sum(math.isnan(run.value) for run in runs)
+        fates = {
+            f"timed out: {timed_out}.": noted["timed_out"],
+            "left processes running, which truearm does not end and which take time from later runs: let the "
+            "command wait for them, or end them with --conclude.": noted["left_behind"],
+            f"failed or {'was lost: a missing reading' if failed == 1 else 'were lost: missing readings'}, at the "
+            "worst.": failed,
+        }
+        sentences += [f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n]
     if race.store is not None:
-        limits = " (set a limit again to keep it)"
-        limits = "; -M allows more builds" if race.setting.random_builds else limits
-        sentences.append(
-            summaries.where_saved(race.store.path.name, limits * (not interrupted) if undecided else None)
-        )
+        name, more = name_of(race.store.path.name), "."
+        if undecided:
+            limits = "; -M allows more builds" if race.setting.random_builds else " (set a limit again to keep it)"
+            more = f"; continue with: truearm race --resume {name}{limits * (not interrupted)}"
+        sentences.append(f"All readings are in {name}{more}")
     return [" ".join(filter(None, sentences))]
 
 
@@ -119,22 +127,35 @@ def _notes_on_result(
 ) -> Iterator[str]:
     setting, result, standing = race.setting, race.result, race.study.standing
     if end.stopped is not None:
-        yield summaries.cut_run(end.stopped, has_hooks=not {"prepare", "conclude"}.isdisjoint(setting.hooks))
+        has_hooks = not {"prepare", "conclude"}.isdisjoint(setting.hooks)
+        what = f"a run of {name_of(end.stopped)}{', or its hook,' * has_hooks} was stopped, without a reading"
+        yield f"Time was up: {what}{'; --timeout would count it as slow' * (not has_hooks)}."
     if near:
         yield near_words(standing, max(result.pulls.values()))
         is_open = min(result.pulls.values()) and not standing.close
-        left = standing.pulls_left(result.pulls, 1) if is_open else math.inf
-        yield summaries.runs_left(left * setting.runs_per_reading)
+        left = standing.pulls_left(result.pulls, 1) * setting.runs_per_reading if is_open else math.inf
+        if 0 < left <= _MAX_FORECAST:
+            yield f"About {plural(int(float(f'{max(1.0, left):.1g}')), 'more run')} would decide (an estimate)."
+        elif _MAX_FORECAST < left < math.inf:
+            yield "More runs would not decide this in practice."
     if (shell := setting.commands[0].shell) is not None:
-        quick = cost is not None and any(0 <= arm.observed < _QUICK_S for arm in result.arms)
-        yield summaries.shell_note(shell, cost, is_quick=quick)
-    if len(result.arms) == 1 and result.problem.target == "quantile":  # runs far from the median
+        ms = "" if cost is None else number(float(f"{1000 * cost:.2g}"))
+        took = f", which takes about {ms} ms of each reading" * bool(ms)
+        yield f"Commands ran through {name_of(shell)}{took}."
+        if ms and any(0 <= arm.observed < _QUICK_S for arm in result.arms):
+            yield "A command took less than 5 ms: if none needs a shell, -N (--shell none) measures without one."
+    if len(result.arms) == 1 and result.problem.target == "quantile":
         (arm,), tapes = result.arms, result.readings or {}
         tape = [math.nan if x is None else x for x in tapes[arm.name]]
         if far := alarms.far_readings(tape):
             worst = max((tape[place] for place in far), key=lambda x: abs(x - arm.observed))
-            is_first = far[0] == 0 and not setting.warmup
-            yield summaries.far_runs(len(far), len(tape), voice.measure(worst), is_first=is_first)
+            yield (
+                f"{plural(len(far), 'run')} of {count(len(tape))} lie{'s' * (len(far) == 1)} more than ten robust "
+                f"standard deviations from the median, the farthest {voice.measure(worst)}: something else was "
+                "running, or it does this at times."
+            )
+            if far[0] == 0 and not setting.warmup:
+                yield "The first run is one of them: -w 1 leaves it out."
 
 
 def _describe(race: Race) -> dict[str, Any]:

@@ -99,9 +99,8 @@ def check(options: RaceOptions, given: dict[str, str]) -> RaceOptions:
         found = " and ".join(given[other] for other in others.split() if other in given)
         refuse(option in given and found, f"{flags[option]} cannot be combined with {found}; remove {found}")
     new = " and ".join(flags[name] for name in given if name not in _RESUME_OPTIONS.split())
-    refuse(
-        options.resume and new, f"--resume continues what the file says, so it cannot change {new}; remove {new}"
-    )
+    msg = f"--resume continues what the file says, so it cannot change {new}; remove {new}"
+    refuse(options.resume and new, msg)
     _check_runs(options)
     _check_question(options)
     _check_files(options)
@@ -130,12 +129,9 @@ def _check_question(options: RaceOptions) -> None:
         msg = f"--timeout {limit} would end runs that count as good; remove it, or use --at-most {limit}"
         refuse(is_late, msg)
     if gate and options.tolerance and not options.metrics:
-        given = {
-            "--fail-unless-best": options.fail_unless_best,
-            "--control": options.control,
-            "shares": options.share,
-        }
-        other = " and ".join(option for option, value in given.items() if value)
+        others = {"--fail-unless-best": options.fail_unless_best, "--control": options.control}
+        others["shares"] = options.share
+        other = " and ".join(option for option, value in others.items() if value)
         refuse(other, f"--fail-if-worse-than with --tolerance does not go with {other}; race twice, or remove one")
     is_open = options.metric == "stdout" and options.goal is None and not options.share and not options.resume
     refuse(is_open, "--metric stdout needs --goal max or --goal min: only you know which number is better")
@@ -167,12 +163,11 @@ def define(options: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Se
         arms = {command.name: by_folder[command.parameters["dir"]] for command in commands}
         runs = (options.runs_per_build or DEFAULT_RUNS_PER_BUILD) if options.builds else 1
         builds = Builds(command=options.build, revisions=arms, rounds=options.builds, runs=runs)
+    conditions = {name: getattr(options, name) for name in ("timeout", "ignore_failure", "accepted")}
     setting = Setting(
         commands=commands,
         metric=options.metrics or options.metric,
-        conditions=Conditions(
-            timeout=options.timeout, ignore_failure=options.ignore_failure, accepted=options.accepted
-        ),
+        conditions=Conditions(**conditions),
         guard=gate,
         builds=builds,
         hooks={stage: _hooks(commands, stage, options) for stage in HOOKS if getattr(options, stage)},

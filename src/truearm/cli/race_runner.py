@@ -227,16 +227,16 @@ def _hooks(setting: Setting) -> Iterator[None]:
 
 
 def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
-    words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
+    lines = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
         code = cause.exit_code
         remedies = ["-i to count failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} if this exit code is not a failure"] * (code > 0)
-        words.append(f"Use {', or '.join(remedies)}.")
+        lines.append(f"Use {', or '.join(remedies)}.")
     if race.store is not None:
         name = race.store.path.name
-        words.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
-    return Failure("\n".join(words))
+        lines.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
+    return Failure("\n".join(lines))
 
 
 class _Runner:

@@ -13,7 +13,7 @@ import click
 from truearm import lab
 from truearm.cli.answer import GOOD, Answer, Screen, show
 from truearm.cli.options import declare
-from truearm.problem import Adversary, Contamination
+from truearm.problem import Contamination
 
 _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit", "ratio", "ms_per_run")
 _KINDS = {"G": "Gaussian", "C": "Cauchy", "LN": "lognormal", "D": "binomial"}
@@ -62,10 +62,10 @@ def simulate_command(ctx: click.Context, /, instances: tuple[str, ...], **chosen
 
 
 def _attack(kind: str, instance: lab.Instance, contamination: Contamination | None) -> lab.Attack | None:
-    eps, adversary = (contamination.eps, contamination.adversary) if contamination else (0.05, Adversary.OBLIVIOUS)
-    if kind == "none" or eps == 0:
+    bad = contamination or Contamination(0.05)
+    if kind == "none" or bad.eps == 0:
         return None
-    return lab.worst(instance, eps, adversary) if kind == "worst" else lab.benign(instance, eps)
+    return lab.worst(instance, bad.eps, bad.adversary) if kind == "worst" else lab.benign(instance, bad.eps)
 
 
 def _row(summary: lab.Summary) -> dict[str, Any]:

@@ -20,12 +20,15 @@ from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.units import Reduction
 from truearm.ledger import read_ledger
 from truearm.problem import refuse
-from truearm.report import summaries
 from truearm.report.export import json_text
-from truearm.report.numbers import name_of
+from truearm.report.numbers import name_of, plural
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 
+_KEEP_HEAD = (
+    "Only a rewrite of the whole file could hide a change; to rule that out, keep its head and pass it next time: "
+    "--head"
+)
 _SQLITE = b"SQLite format 3\0"
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)}
@@ -54,7 +57,7 @@ def verify_command(
     Exit codes: 0 everything follows from the readings; 1 something does not, and the message says what; 2 usage;
     3 everything that can be recomputed follows, and the rest is taken on trust.
     """  # noqa: D301 - click wants the control character
-    found, failed = Verified(), None
+    name, found, failed = name_of(file), Verified(), None
     more: dict[str, object] = {}
     try:
         raw = Path(file).read_bytes()  # once: what comes through a pipe cannot be read again
@@ -63,12 +66,13 @@ def verify_command(
             refuse(readings is not None, f"a log is verified alone; to verify a result with it: {turned}")
             if int.from_bytes(raw[68:72], "big") == store.LEDGER:  # its application id
                 book = read_ledger(file, head)
-                message = summaries.ledger_verified(book, name_of(file), book.head)
+                what = f"{plural(len(book.gates), 'gate')}. Numbers, levels and verdicts follow from each other"
                 more = {"gates": len(book.gates), "head": book.head}
             else:
                 log = store.verify(file, head)
-                message = summaries.log_verified(name_of(file), log.events, log.head)
+                what = plural(log.events, "event")
                 more = {"events": log.events, "head": log.head}
+            message = f"Verified: {name} holds {what}, and nothing was changed. {_KEEP_HEAD} {more['head']}"
         else:
             if head is not None:
                 no_log = readings is None or not _is_log(readings)
@@ -76,20 +80,16 @@ def verify_command(
                 store.verify(str(readings), head)
             data = _parse(file, raw)
             found = verify(data, None if readings is None else _readings(readings, roles, data))
-            message = f"Verified: {name_of(file)} follows from its readings."
+            message = f"Verified: {name} follows from its readings."
             message = message if found else f"Verified with trust in: {'; '.join(found.trust)}."
             if found.beside:
                 message += f"\nNot a part of the certificate: {', '.join(map(name_of, found.beside))}."
     except VerificationError as error:
         failed = str(error)
         message = f"Not verified: {failed}."
-    document = {
-        "verified": bool(found) and failed is None,
-        "trust": list(found.trust),
-        "beside": list(found.beside),
-    }
     code = FAILED if failed is not None else GOOD if found else UNDECIDED
-    forms = {"json": lambda: json_text({**document, "failed": failed, **more})}
+    facts = {"verified": code == GOOD, "trust": list(found.trust), "beside": list(found.beside), "failed": failed}
+    forms = {"json": lambda: json_text({**facts, **more})}
 
     def text(screen: Screen) -> str:
         return "\n".join(map(screen.wrap, message.split("\n"))) if screen.terminal else message

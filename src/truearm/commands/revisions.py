@@ -84,13 +84,11 @@ class Builder:
 
     def build(self, arm: str) -> dict[str, Any]:
         """Build a revision with a new seed, in place of its last build, and return what the log notes."""
-        revision, digests = self._builds.revisions[arm], self._digests[arm]
+        command, revision, digests = self._builds.command, self._builds.revisions[arm], self._digests[arm]
         seed = 1 + secrets.randbelow(MAX_SEED)
-        _make(revision, self._builds.command, seed)
+        _make(revision, command, seed)
         digests.append(_digest(Path(revision.top)))
-        what = (
-            f"--build {self._builds.command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} seeds"
-        )
+        what = f"--build {command!r} made the same files of {revision.name!r} with {EQUAL_BUILDS} seeds"
         msg = f"{what}: it ignores {{seed}}; let that, or ${SEED}, change the layout (docs/revisions.md)"
         refuse(len(digests) == EQUAL_BUILDS and len(set(digests)) == 1, msg)
         return {"seed": seed, "build": digests[-1]}

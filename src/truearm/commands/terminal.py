@@ -81,11 +81,9 @@ def hold_signals() -> Iterator[None]:
 
 def load(*modules: str) -> None:
     """Import modules with signals held back: Python loses some that arrive during an import."""
-    missing = [name for name in modules if name not in sys.modules]
-    if missing:
-        with hold_signals():
-            for name in missing:
-                import_module(name)
+    with hold_signals():
+        for name in modules:
+            import_module(name)
 
 
 @contextmanager

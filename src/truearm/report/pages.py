@@ -29,7 +29,7 @@ from truearm.claims.gates import Account, Gate, judge_gate
 from truearm.claims.result import Analysis, Result
 from truearm.claims.suite import SuiteResult
 from truearm.errors import InvalidArgument
-from truearm.problem import Interval
+from truearm.problem import Interval, refuse
 from truearm.report import summaries, svg, tables, words
 from truearm.report.export import ledger_document, suite_document
 from truearm.report.numbers import amount, count, evidence, name_of, names, percent, plural
@@ -95,12 +95,9 @@ def parts(
     gate = gate or judge_gate(result)
     answer = words.headline(result, voice, gate) if title is None else title
     said = words.lines(result, alarms=False, voice=voice, gate=gate)
-    if readings is not None and digest(result.problem, readings) != result.certificate.digest:
-        msg = (
-            "readings must be those the result was found from, but their digest differs from that in its "
-            "certificate; pass them per arm in order of pull, in the same units, None for a pending pull"
-        )
-        raise InvalidArgument(msg)
+    differs = readings is not None and digest(result.problem, readings) != result.certificate.digest
+    why = "readings must be those the result was found from, but their digest differs from that in its certificate"
+    refuse(differs, f"{why}; pass them per arm in order of pull, in the same units, None for a pending pull")
     is_gate = result.problem.handicap is not None
     slider = None if readings is None or is_gate else Slider(result, readings, voice)
     found = ratios(result) if result.problem.rounds else ()
@@ -154,8 +151,8 @@ def _embed(data: object) -> Markup:
 def save(result: Result, path: "str | PathLike[str]") -> None:
     """Write a result that contains its readings as a page."""
     counted = isinstance(result, Analysis) and result.counts is not None
-    if result.readings is None and not counted:
-        raise InvalidArgument("the result does not contain its readings; call page(result, readings) with them")
+    msg = "the result does not contain its readings; call page(result, readings) with them"
+    refuse(result.readings is None and not counted, msg)
     Path(path).write_text(page(result, None if counted else result.readings), encoding="utf-8")
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from truearm.claims.certify import ratios
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
+from truearm.problem import refuse
 from truearm.report.numbers import name_of, percent, target_name
 from truearm.report.svg import window_of
 from truearm.report.tables import display_order, spans
@@ -77,9 +78,8 @@ def draw_plan(plan: Any, ax: "Axes") -> "Axes":  # noqa: ANN401 - a Plan, which 
 
 def save_plan(plan: Any, path: str | Path) -> Path:  # noqa: ANN401 - a Plan
     """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path."""
-    if Path(path).suffix.lower() not in _FORMATS:
-        msg = f"path must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, but got {str(path)!r}"
-        raise InvalidArgument(msg)
+    msg = f"path must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, but got {str(path)!r}"
+    refuse(Path(path).suffix.lower() not in _FORMATS, msg)
     figure = _matplotlib("figure").Figure(figsize=(7, 5), layout="constrained")
     draw_plan(plan, figure.subplots()).set_title(f"{plan.arms} arms, {plan.family}, delta = {plan.delta:g}")
     figure.savefig(path, dpi=120)

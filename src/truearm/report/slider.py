@@ -126,11 +126,9 @@ class Slider:
         left = [arm for arm in result.problem.arms if arm not in out]
         is_decided = {*left} <= {leader, *ties, *may_tie}
         tie = f" {names(may_tie)} may tie with {'them' if ties else name_of(leader)}." if may_tie else ""
-        verdict = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
+        text = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
         if is_decided:
-            verdict = (
-                f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
-            )
+            text = f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
         bad = f"each {self.voice.reading} has at most a {percent(eps)} chance of being bad ({adversary})"
         opening = f"If {bad if eps else f'no {self.voice.reading} is bad'}"
         excluded = f"Excluded: {names(out)}." if out else f"No {self.voice.arm} is excluded."
@@ -148,7 +146,7 @@ class Slider:
             span = svg.Span(whole.low, seen[arm], whole.high)
             return svg.row(arm, span, self.window, self._where(whole), state, kind=kind, core=core)
 
-        return Frame(f"{opening}: {verdict} {excluded}", [row(arm) for arm in display_order(result)])
+        return Frame(f"{opening}: {text} {excluded}", [row(arm) for arm in display_order(result)])
 
     def _where(self, whole: Interval) -> str:
         problem, unit = self.result.problem, self.voice.unit

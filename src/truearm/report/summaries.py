@@ -1,8 +1,8 @@
-"""Sentences about suites, audits, ledgers, races of commands and plans. Nothing is computed here."""
+"""Sentences about suites, audits, ledgers and plans. Nothing is computed here."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
@@ -26,8 +26,6 @@ from truearm.report.numbers import (
 from truearm.report.words import assuming, confidence, scope
 
 _SMALL_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
-_MAX_NEAR = 0.5  # a larger limit is not "nearly"
-_MAX_FORECAST = 100_000  # runs
 
 # Suites
 
@@ -40,14 +38,12 @@ def suite_headline(result: SuiteResult) -> str:
     than = f"worse than in {name_of(result.suite.reference)}{_suite_tolerance(result)}"
     doubtful, worse = result.named("doubtful"), result.named("worse")
     left = len(result.named("open")) + len(result.named("indistinguishable"))
-    headline = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
+    head = f"No metric is shown to be {than}; {count(left)} open" if left else f"No metric is {than}"
     if not result.compared:
-        headline = "No metric was compared"
+        head = "No metric was compared"
     elif some := doubtful or worse:
-        headline = (
-            f"{count(len(some))} of {_comparisons(result)} {is_or_are(some)} {'doubtful' if doubtful else than}"
-        )
-    return f"{suite_verdict(result)}: {headline[0].lower()}{headline[1:]}" if result.suite.gate else headline
+        head = f"{count(len(some))} of {_comparisons(result)} {is_or_are(some)} {'doubtful' if doubtful else than}"
+    return f"{suite_verdict(result)}: {head[0].lower()}{head[1:]}" if result.suite.gate else head
 
 
 def suite_verdict(result: SuiteResult) -> str:
@@ -219,85 +215,6 @@ def ledger(account: Account) -> list[str]:
         "that the last base beats the first.",
         f"{more}; {following}{planned}.",
     ]
-
-
-def log_verified(file: str, events: int, head: str) -> str:
-    """Return what was checked of a log."""
-    return f"Verified: {file} holds {plural(events, 'event')}, and none was changed. {_keep_head(head)}"
-
-
-def _keep_head(head: str) -> str:
-    rewrite = "Only a rewrite of the whole file could hide a change"
-    return f"{rewrite}; to rule that out, keep its head and pass it next time: --head {head}"
-
-
-def ledger_verified(account: Account, file: str, head: str) -> str:
-    """Return what was recomputed of a ledger."""
-    return (
-        f"Verified: {file} holds {plural(len(account.gates), 'gate')}. Numbers, levels and verdicts follow from "
-        f"each other, and no row was changed. {_keep_head(head)}"
-    )
-
-
-# Races of commands
-
-
-def nearly_equal(arms: Sequence[str], within: float) -> str:
-    """Return that commands are nearly equal, the leader first, and which tolerance would settle it."""
-    if not 0 < within < _MAX_NEAR:
-        return f"{names(arms)} are nearly equal so far."
-    much = percent(within, ROUND_CEILING, 2)
-    so_close = f"{name_of(arms[0])} is within {much} of the best"
-    return f"{names(arms)} are nearly equal: {so_close}. --tolerance {much} would accept it."
-
-
-def runs_left(left: float) -> str:
-    """Return what an undecided race still needs, if its runs continue as they were; "" if that is not known."""
-    if not 0 < left < math.inf:
-        return ""
-    if left > _MAX_FORECAST:
-        return "More runs would not decide this in practice."
-    return f"About {plural(int(float(f'{max(1.0, left):.1g}')), 'more run')} would decide (an estimate)."
-
-
-def cut_run(arm: str, *, has_hooks: bool) -> str:
-    """Return that a run was stopped because the time was up, or its hook was."""
-    what = f"a run of {name_of(arm)}{', or its hook,' * has_hooks} was stopped, without a reading"
-    return f"Time was up: {what}{'; --timeout would count it as slow' * (not has_hooks)}."
-
-
-def far_runs(far: int, total: int, worst: str, *, is_first: bool) -> str:
-    """Return how many runs of a command alone are far from its median."""
-    warmup = " The first run is one of them: -w 1 leaves it out." * is_first
-    return (
-        f"{plural(far, 'run')} of {count(total)} lie{'s' * (far == 1)} more than ten robust standard deviations "
-        f"from the median, the farthest {worst}: something else was running, or it does this at times.{warmup}"
-    )
-
-
-def shell_note(shell: str, cost: float | None, *, is_quick: bool) -> str:
-    """Return that commands ran through a shell and what it takes of each reading; advise quick ones against it."""
-    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
-    advice = " A command took less than 5 ms: if none needs a shell, -N (--shell none) measures without one."
-    return f"Commands ran through {name_of(shell)}{took}.{advice * is_quick}"
-
-
-def lost_runs(arm: str, late: int, behind: int, failed: int, counts_as: str) -> Iterator[str]:
-    """Return how many runs of a command timed out (which `counts_as`), left processes or failed, in sentences."""
-    fates = {
-        f"timed out: {counts_as}.": late,
-        "left processes running, which truearm does not end and which take time from later runs: let the command "
-        "wait for them, or end them with --conclude.": behind,
-        f"failed or {'was lost: a missing reading' if failed == 1 else 'were lost: missing readings'}, at the "
-        "worst.": failed,
-    }
-    yield from (f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n)
-
-
-def where_saved(name: str, limits: str | None) -> str:
-    """Return where the readings are, and how to continue unless `limits` is None."""
-    more = "." if limits is None else f"; continue with: truearm race --resume {name_of(name)}{limits}"
-    return f"All readings are in {name_of(name)}{more}"
 
 
 # Plans: a `Plan` is defined above this layer

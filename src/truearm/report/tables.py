@@ -8,7 +8,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from statistics import fmean, median_high, stdev
 from typing import Any
 
-from truearm.claims.certificate import Tapes
 from truearm.claims.gates import Account
 from truearm.claims.result import Analysis, Arm, Place, Ratio, Result
 from truearm.claims.suite import Compared, SuiteResult
@@ -110,7 +109,7 @@ def _limits(result: Result, ratio: Ratio) -> tuple[float, float]:
     return (0.0, math.inf) if is_odd else (ratio.low, ratio.high)
 
 
-def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
+def statistics_rows(result: Result, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
     """Return mean, deviation, MAD and range of each arm, and user and system time where measured.
 
     They describe the readings and claim nothing; a mean with a time-out in it is left out. Times are those that
@@ -122,9 +121,10 @@ def statistics_rows(result: Result, tapes: Tapes, unit: Unit, times: Sequence[Ma
     heading = ("command", unit.title("mean"), "deviation", "MAD", "min", "max", *clocks)  # fits 80 columns
 
     def row(arm: Arm) -> tuple[str, ...]:
-        found = hyperfine_statistics([x for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)])
-        own = [found["mean"], found["stddev"], arm.mad, found["min"], found["max"]]
-        numbers = [math.nan if x is None else x / unit.size for x in own]
+        readings = (result.readings or {}).get(arm.name, ())
+        found = hyperfine_statistics([x for x in readings if x is not None and not math.isnan(x)])
+        shown = [found["mean"], found["stddev"], arm.mad, found["min"], found["max"]]
+        numbers = [math.nan if x is None else x / unit.size for x in shown]
         if known:
             numbers += [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
         return (name_of(arm.name), *map(number, numbers))

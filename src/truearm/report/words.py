@@ -618,16 +618,14 @@ class _Summary:
 
     def _against_control(self, control: Control) -> Paragraphs:
         result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
-        better_word, reference = self.voice.better or "better", name_of(control.arm)
-        head = f"{names(better)} {is_or_are(better)} {better_word} than {reference}."
-        answer = head if better else f"No {self.voice.arm} is shown to be {better_word} than {reference}."
+        word, reference = self.voice.better or "better", name_of(control.arm)
+        head = f"{names(better)} {is_or_are(better)} {word} than {reference}."
+        answer = head if better else f"No {self.voice.arm} is shown to be {word} than {reference}."
         much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(self.problem.tolerance)
         support = [
             *(self._control_support(control) if better else ()),
-            f"{names(beaten)} {is_or_are(beaten)} not {better_word}{much} ({self.sure}, on its own)."
-            * bool(beaten),
-            f"Whether {names(left, 'or')} {is_or_are(left[:1])} {better_word} than {reference} is open."
-            * bool(left),
+            f"{names(beaten)} {is_or_are(beaten)} not {word}{much} ({self.sure}, on its own)." * bool(beaten),
+            f"Whether {names(left, 'or')} {is_or_are(left[:1])} {word} than {reference} is open." * bool(left),
         ]
         also, more = self._decision() if result.status in DECIDED else ([], [])
         if result.status is Status.CERTIFIED and better:  # what it assumes is already there
