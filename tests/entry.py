@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +60,20 @@ def commit(folder, name, **files):
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", name)
     git(folder, "tag", "-f", name)
+
+
+def interrupt_starts(monkeypatch, number=signal.SIGINT):
+    """Let a signal arrive whenever a process has just been started; return the list of these processes."""
+    started = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            started.append(self)
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    return started
 
 
 def is_running(pid):

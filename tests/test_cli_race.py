@@ -54,16 +54,6 @@ def test_a_race_in_words_and_in_every_file(tmp_path):
     assert "--resume" in race(*NUMBERS, "--save", "r.db", cwd=tmp_path).stderr
 
 
-def test_a_race_says_how_long_it_took_and_whether_a_time_limit_ended_it(tmp_path):
-    alike = ("--delta", "1e-9", "-n", "a", "true", "-n", "b", "true")
-    done = race("--max-time", "0.4", "--save", "r.db", *alike, cwd=tmp_path)
-    assert re.search(
-        r"(?s)^No winner after 0\.4 s: .* \d+ rounds, \d+ runs, [\d.]+ s\.", " ".join(done.stdout.split())
-    )
-    for again in (race("--resume", "r.db", "-M", "1", cwd=tmp_path), truearm("report", "r.db", cwd=tmp_path)):
-        assert re.search(r"^No winner yet: .* \d+ runs\.", " ".join(again.stdout.split()))
-
-
 def test_wall_times_are_told_with_units_and_a_speed_up():
     found = race("-n", "quick", "true", "-n", "slow", "sleep 0.05")
     assert found.returncode == 0, found.stderr
@@ -92,9 +82,7 @@ def test_commands_that_need_no_shell_are_reported_with_its_cost():
 def test_a_scan_has_steps_and_a_value_cannot_break_out():
     found = race("--metric", "stdout", "--goal", "max", "-P", "v", "0", "1", "-D", "0.5", "echo {v}", "--json")
     assert json.loads(found.stdout)["best"] == "v=1"
-    attack = race(
-        "--metric", "stdout", "--goal", "max", "-L", "v", "1;exit 9,2", "echo {v} | tail -c2", "-i", "-r2"
-    )
+    attack = race(*NUMBERS[:4], "-L", "v", "1;exit 9,2", "echo {v} | tail -c2", "-i", "-r2")
     assert attack.returncode == 3, attack.stderr
 
 
@@ -103,9 +91,7 @@ def test_hooks_run_around_runs_and_around_the_race(tmp_path):
     found = race(*NUMBERS, *hooks, "--warmup", "1", "--json", cwd=tmp_path)
     lines = (tmp_path / "log").read_text().split()
     runs = json.loads(found.stdout)["pulls"]["total"]
-    assert lines[0] == "setup"
-    assert lines[-1] == "cleanup"
-    assert lines[1:-1] == ["prepare", "conclude"] * (runs + 2)
+    assert lines == ["setup", *["prepare", "conclude"] * (runs + 2), "cleanup"]
 
 
 def test_a_failed_cleanup_keeps_the_result(tmp_path):
@@ -118,10 +104,8 @@ def test_a_failed_cleanup_keeps_the_result(tmp_path):
 def test_a_failed_command_stops_the_race_with_its_own_words():
     found = race("-n", "bad", "sh -c 'echo oops >&2; exit 3'", "true")
     assert found.returncode == 2
-    assert "exit code 3" in found.stderr
-    assert "oops" in found.stderr
-    assert "-i" in found.stderr
-    assert "Traceback" not in found.stderr
+    says = r"Error: command .* ended with exit code 3; fix it\noops\nUse -i to count failed runs .*, or -i=3 if"
+    assert re.match(says, found.stderr)
 
 
 def test_ignored_failures_are_missing_readings_and_strict_refuses_them():
@@ -192,6 +176,9 @@ def test_a_run_that_goes_on_beyond_the_time_that_was_asked_for_is_stopped(tmp_pa
     assert "87654" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
     again = race(*words[:-3], cwd=tmp_path)
     assert "a run of hangs was stopped, without a reading; --timeout would count it as slow" in again.words
+    assert re.search(r"^No winner after 0\.5 s: .* \d+ runs?, [\d.]+ s\.", again.words)
+    for later in (truearm("report", "r.db", cwd=tmp_path), race("--resume", "r.db", "-M", "1", cwd=tmp_path)):
+        assert re.search(r"^No winner yet: .* \d+ runs?\. ", later.words)  # the time of all runs is not known
 
 
 def test_exactly_so_many_runs_are_whole_rounds():

@@ -3,13 +3,12 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
 
-from entry import truearm
+from entry import interrupt_starts, truearm
 from truearm.cli import main
 from truearm.commands.python import FreshTimer
 
@@ -22,15 +21,7 @@ def run(*words):
 
 
 def test_an_interrupt_while_a_process_starts_leaves_none_behind(monkeypatch):
-    started = []
-
-    class Interrupted(subprocess.Popen):
-        def __init__(self, *words, **more):
-            super().__init__(*words, **more)
-            started.append(self)
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    started = interrupt_starts(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         FreshTimer(text="import time; time.sleep(60)", loops=1)()
     assert started[0].returncode == -signal.SIGKILL

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import os
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from entry import commit, git, truearm
+from entry import commit, git, interrupt_starts, truearm
 from truearm.commands import revisions
 from truearm.commands.revisions import WORKING_TREE
 from truearm.errors import CommandFailed, InvalidArgument
@@ -57,15 +56,7 @@ def test_a_revision_is_built_once(repository, cache):
 
 
 def test_an_interrupt_while_git_starts_leaves_no_process(repository, cache, monkeypatch):
-    started = []
-
-    class Interrupted(subprocess.Popen):
-        def __init__(self, *words, **options):
-            super().__init__(*words, **options)
-            started.append(self)
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    started = interrupt_starts(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         check_out(["main"], start=str(repository), cache=cache)
     assert [process.returncode is None for process in started] == [False]

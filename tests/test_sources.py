@@ -3,7 +3,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -12,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from entry import is_running, wait_for
+from entry import interrupt_starts, is_running, wait_for
 from truearm.commands.command import Command, bind
 from truearm.commands.measure import Conditions, machine, measure, run_hook, shell_cost
 from truearm.errors import InvalidArgument
@@ -110,24 +109,18 @@ def test_an_interrupt_kills_the_command_and_goes_on(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGALRM])
 def test_interrupts_while_a_command_is_started_and_killed_leave_nothing_behind(monkeypatch, number):
-    class Popen(subprocess.Popen):
-        def __init__(self, **options):
-            super().__init__(**options)
-            pids.append(self.pid)
-            signal.raise_signal(number)
-
     def killpg(pid, how):
         signal.raise_signal(number)
         kill(pid, how)
 
-    pids, kill, before = [], os.killpg, signal.signal(number, signal.default_int_handler)
-    monkeypatch.setattr(subprocess, "Popen", Popen)
+    kill, before = os.killpg, signal.signal(number, signal.default_int_handler)
+    processes = interrupt_starts(monkeypatch, number)
     monkeypatch.setattr(os, "killpg", killpg)
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         measure(Command("sleep 60"))
     assert (signal.signal(number, before), time.monotonic() - started < LATE) == (signal.default_int_handler, True)
-    assert not any(map(is_running, pids))
+    assert not any(is_running(process.pid) for process in processes)
 
 
 def test_a_process_that_ends_while_proc_is_read_does_not_matter(monkeypatch):

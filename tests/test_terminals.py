@@ -99,11 +99,7 @@ def test_no_name_reaches_a_terminal_raw(how, tmp_path):
     log = str(tmp_path / "x.db")
     arms = ("a\x1b[2J", "b\x9b2J", "c\rd", "e\u202ef")
     find_best({arm: lambda: 1.0 for arm in arms}, max_pulls=8, store=log, progress=False)
-    for words in (
-        ("report", log, *how),
-        ("report", "x\x1b[2J.db"),
-        ("analyze", "x\x9b2J.csv"),
-    ):
+    for words in (("report", log, *how), ("report", "x\x1b[2J.db"), ("analyze", "x\x9b2J.csv")):
         shown = CliRunner().invoke(main, list(words)).output
         assert is_quiet(shown.replace("\t", " ")), words
 
@@ -158,9 +154,8 @@ def check_cursor(seed, cases):
     rng = random.Random(seed)
     for _ in range(cases):
         wait = rng.choice([0.0, rng.random() * 0.02, rng.random() * 0.3])
-        requests = [rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])] * rng.choice(
-            [1, 1, 2]
-        )
+        number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+        requests = [number] * rng.choice([1, 1, 2])
         written = cursor_after(("race", "sleep 0.002", "sleep 0.0021"), wait, requests)
         assert written.rfind(b"\x1b[?25h") > written.rfind(b"\x1b[?25l"), (wait, requests, written[-300:])
         assert b"Traceback" not in written, written[-500:]

@@ -76,10 +76,8 @@ def _to_click_error(error: BaseException) -> click.ClickException | None:
 
 def as_options(text: str, command: click.Command, argument: str | None = None) -> str:
     """Return text with arguments (`name=value`) as options; it may begin with the `argument` it is about."""
-    params = [one for one in command.params if isinstance(one, click.Option)]
-    options = {
-        opt.lstrip("-").replace("-", "_"): opt for one in params for opt in one.opts if opt.startswith("--")
-    }
+    flags = [flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")]
+    options = {flag.removeprefix("--").replace("-", "_"): flag for flag in flags}
 
     def write(found: re.Match[str]) -> str:
         if found[1] not in options:

@@ -109,7 +109,7 @@ def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` c
         raise
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json_format.JSONDecodeError) else ""
-        remedy = "pass what --json printed, or a log, and after it a table of readings if there is one"
+        remedy = "give what --json printed, or a log, and after it a table of readings if there is one"
         msg = f"{path} is not JSON{where}; {remedy}"
         raise InvalidArgument(msg) from None
 
