@@ -45,6 +45,7 @@ from truearm.problem import (
     Tolerance,
     as_number,
     check_count,
+    check_flag,
     check_positive,
     check_reach,
     fix_options,
@@ -204,7 +205,7 @@ def plan(
     >>> round(found.worst.lower_bound), round(found.promised.lower_bound), round(found.clean.largest_eps, 3)
     (687, 279, 0.197)
     """
-    if options.get("rounds"):
+    if check_flag("rounds", options.get("rounds", False)):
         options.setdefault("contamination", "blind")
         msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
         refuse(share is not None, msg, "share", share)

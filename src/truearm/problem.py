@@ -4,14 +4,14 @@ Inside the package bigger is better: `goal="min"` is a sign flip and q -> 1-q wh
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Complex, Real
 from operator import index
-from typing import Literal, NamedTuple, Protocol, TypedDict, Unpack, cast
+from typing import Literal, NamedTuple, Protocol, TypedDict, Unpack, cast, get_args
 
 from truearm.errors import InvalidArgument, UnknownArgument
 
@@ -57,10 +57,15 @@ class Pull(NamedTuple):
     arm: str
 
 
+def as_text(value: object) -> str:
+    """Return the start of a value's representation in one line."""
+    return f"{value!r}".replace("\n", "")[:80]
+
+
 def require(is_right: object, name: str, value: object, must: str, remedy: str = "") -> None:
     """Raise unless an argument is as it must be."""
     if not is_right:
-        msg = f"{name} must {must}, but got {value!r:.80}{'; ' * bool(remedy)}{remedy}"
+        msg = f"{name} must {must}, but got {as_text(value)}{'; ' * bool(remedy)}{remedy}"
         raise InvalidArgument(msg, name, value)
 
 
@@ -68,6 +73,25 @@ def refuse(is_wrong: object, message: str, name: str | None = None, value: objec
     """Raise if an argument contradicts others."""
     if is_wrong:
         raise InvalidArgument(message, name, value)
+
+
+def check_choice(name: str, value: object, choices: Iterable[object], remedy: str = "") -> None:
+    """Raise unless a value is one of these; arrays, which compare element by element, are not hashable."""
+    known = list(choices)
+    is_known = isinstance(value, Hashable) and value in known
+    *rest, last = (f"'{choice}'" if isinstance(choice, str) else str(choice) for choice in known)
+    require(is_known, name, value, f"be {', '.join(rest)} or {last}", remedy)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return True or False, which may be those of numpy."""
+    check_choice(name, value, (True, False))
+    return bool(value)
+
+
+def check_kind(name: str, value: object, kind: type, remedy: str) -> None:
+    """Raise unless a value is of a class."""
+    require(isinstance(value, kind), name, value, f"be a {kind.__name__}", remedy)
 
 
 def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
@@ -94,7 +118,9 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
         number = float(value)  # type: ignore[arg-type]
         is_beyond = math.isinf(number) and value != number  # such as 10**400 in types other than int
     except (TypeError, ValueError):  # an array of several numbers, or a date
-        raise InvalidArgument(f"{name} must be a number, but got {value!r:.80}; {remedy}", name, value) from None
+        raise InvalidArgument(
+            f"{name} must be a number, but got {as_text(value)}; {remedy}", name, value
+        ) from None
     except OverflowError:
         is_beyond = True
     refuse(is_beyond, f"{name} is beyond the largest number, 1.8e308; {remedy}", name, value)
@@ -113,12 +139,11 @@ def check_eps(eps: float, name: str = "eps") -> float:
 
 def check_adversary(adversary: str) -> Adversary:
     """Return the adversary of that name."""
-    is_known = adversary in tuple(Adversary)
-    require(is_known, "adversary", adversary, "be 'oblivious', 'prescient' or 'malicious'")
+    check_choice("adversary", adversary, Adversary)
     return Adversary(adversary)
 
 
-def _check_inside(name: str, value: float, end: float, remedy: str) -> float:
+def check_inside(name: str, value: float, end: float, remedy: str) -> float:
     """Return a float strictly between 0 and an end."""
     number = as_number(name, value, remedy)
     must = "be positive and finite" if end == math.inf else f"be in (0, {end:g})"
@@ -128,12 +153,12 @@ def _check_inside(name: str, value: float, end: float, remedy: str) -> float:
 
 def check_delta(delta: float, name: str = "delta") -> float:
     """Return delta as a float in (0, 1)."""
-    return _check_inside(name, delta, 1, "use an error probability, such as 0.05")
+    return check_inside(name, delta, 1, "use an error probability, such as 0.05")
 
 
 def check_quantile(quantile: float, name: str = "quantile") -> float:
     """Return the quantile level as a float in (0, 1)."""
-    number = _check_inside(name, quantile, 1, "0.5 is the median, 0.95 the 95th percentile")
+    number = check_inside(name, quantile, 1, "0.5 is the median, 0.95 the 95th percentile")
     is_inside = LEAST_LEVEL <= number <= 1 - LEAST_LEVEL
     limits = f"be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}"
     require(is_inside, name, quantile, limits, "no number of readings shows more")
@@ -142,12 +167,12 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
 
 def check_reach(reach: float) -> float:
     """Return the reach (the paper's t-bar), how far from the median the distribution function is known to rise."""
-    return _check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25")
+    return check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25")
 
 
 def check_positive(name: str, value: float) -> float:
     """Return a finite positive float."""
-    return _check_inside(name, value, math.inf, "use a number such as 1")
+    return check_inside(name, value, math.inf, "use a number such as 1")
 
 
 def check_count(name: str, value: int, least: int = 1) -> int:
@@ -156,13 +181,14 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     with suppress(TypeError):  # an array of several numbers has `__index__` too
         number = None if isinstance(value, bool) else index(value)
     require(number is not None and number >= least, name, value, f"be an integer not less than {least}")
+    as_number(name, number, "use a smaller number")
     return cast("int", number)
 
 
 def check_design(design: str) -> Design:
     """Return the design of that name."""
     what = "'fixed' is for a number of readings that was chosen before the first of them"
-    require(design in ("sequential", "fixed"), "design", design, "be 'sequential' or 'fixed'", what)
+    check_choice("design", design, get_args(Design), what)
     return cast("Design", design)
 
 
@@ -210,7 +236,7 @@ class Contamination:
         if self.error:
             check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
-        require(self.causal in (None, True, False), "causal", self.causal, "be True, False or None")
+        check_choice("causal", self.causal, (True, False, None))
         object.__setattr__(self, "causal", None if self.causal is None else bool(self.causal))
         msg = "causal=False contradicts adversary='oblivious', which chooses in advance; use 'prescient'"
         refuse(self.adversary is Adversary.OBLIVIOUS and self.causal is False, msg, "causal", self.causal)
@@ -225,7 +251,7 @@ class Contamination:
         """Read a `contamination=` argument: None, a fraction, "blind", a Contamination, or an audit."""
         if value is None or isinstance(value, Contamination):
             return value
-        if value == "blind":
+        if isinstance(value, str) and value == "blind":
             return cls(0.0, blind=True)
         bound = getattr(value, "contamination", None)  # of an audit
         return bound if isinstance(bound, Contamination) else cls(check_eps(value, "contamination"))  # type: ignore[arg-type]
@@ -383,9 +409,9 @@ def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__
 def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
     """Add the options that an entry point fixes, or raise if one of them was given."""
     for name, value in fixed.items():
-        if options.get(name, value) != value:
-            msg = f"{name} is always {value!r} here; remove {name}={options.get(name)!r}"
-            raise InvalidArgument(msg, name, options.get(name))
+        given = options.get(name, value)
+        is_same = isinstance(given, Hashable) and given == value
+        refuse(not is_same, f"{name} is always {value!r} here; remove {name}={given!r:.80}", name, given)
     return cast("ProblemOptions", {**options, **fixed})
 
 
@@ -417,9 +443,7 @@ class Problem:
     items: int | None = None
 
     def __post_init__(self) -> None:
-        require(self.goal in ("max", "min"), "goal", self.goal, "be 'max' or 'min'")
-        for name in ("rounds", "dependent_arms"):
-            require(getattr(self, name) in (True, False), name, getattr(self, name), "be True or False")
+        check_choice("goal", self.goal, ("max", "min"))
         is_known = isinstance(self.regularity, Regularity | None)
         require(is_known, "regularity", self.regularity, "be a Regularity", "use Regularity(B=4, m2=1, reach=0.2)")
         limits = {name: getattr(self, name) for name in ("at_least", "at_most")}
@@ -433,8 +457,8 @@ class Problem:
             "between": check_between(self.between),
             "score_range": check_between(self.score_range, "score_range"),
             "items": None if self.items is None else check_count("items", self.items),
-            "rounds": bool(self.rounds),
-            "dependent_arms": bool(self.dependent_arms),
+            "rounds": check_flag("rounds", self.rounds),
+            "dependent_arms": check_flag("dependent_arms", self.dependent_arms),
             **{name: None if x is None else as_number(name, x, remedy) for name, x in limits.items()},
         }
         for name, value in checked.items():

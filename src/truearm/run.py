@@ -24,7 +24,7 @@ from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_positive, refuse, require
+from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_flag, check_positive, refuse, require
 from truearm.study import Study as PureStudy
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Study(PureStudy):  # noqa: D101 - its docstring is that of the pure study
     __doc__ = PureStudy.__doc__
 
     def __init__(self, arms: Sequence[str] | Problem, **how: Any) -> None:  # noqa: ANN401 - as the pure study
-        rounds = arms.rounds if isinstance(arms, Problem) else how.get("rounds")
+        rounds = arms.rounds if isinstance(arms, Problem) else check_flag("rounds", how.get("rounds", False))
         if rounds and how.get("seed") is None and how.get("order") is None:
             how["order"] = shuffle
         super().__init__(arms, **how)

@@ -40,7 +40,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
-from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, refuse
+from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, check_flag, refuse
 
 MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may ask for more
 
@@ -91,7 +91,8 @@ class Study:
         order: Order | None = None,
         **options: Unpack[ProblemOptions],
     ) -> None:
-        if options.get("rounds"):  # truearm draws the order, so no eps is needed; scores are taken as given
+        if check_flag("rounds", options.get("rounds", False)):
+            # truearm draws the order, so no eps is needed; scores are taken as given
             options.setdefault("contamination", "blind" if options.get("score_range") is None else 0.0)
         problem = arms if isinstance(arms, Problem) else Problem.of(arms, **options)
         self.problem = problem
@@ -260,7 +261,7 @@ class Study:
         """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
         msg = f"readings must be a dict of readings by arm, but got {type(readings).__name__}"
         refuse(not isinstance(readings, Mapping), msg, "readings")
-        log, told, numbers = self.log, list[int](), list[float]()
+        log, answered, numbers = self.log, list[int](), list[float]()
         for arm, values in readings.items():
             msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(log.names)}"
             refuse(arm not in log.names, msg, "readings", arm)
@@ -268,11 +269,11 @@ class Study:
             if new.size > tickets.size:
                 msg = f"{new.size} readings of {arm!r} were told, but only {tickets.size} pulls of it are out"
                 raise ProtocolError(msg, "readings", arm)
-            told += tickets[: new.size].tolist()
+            answered += tickets[: new.size].tolist()
             numbers += new.tolist()
-        for ticket, number in zip(told, numbers, strict=True) if self.problem.score_range else ():
+        for ticket, number in zip(answered, numbers, strict=True) if self.problem.score_range else ():
             self.problem.check_score(number, log.name(ticket), log.draws[ticket])
-        self._record(told, numbers)
+        self._record(answered, numbers)
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never started; its draw is handed out again under a new ticket.

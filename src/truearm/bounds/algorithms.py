@@ -15,12 +15,15 @@ from truearm.bounds.contamination import (
     Constants,
     First,
     Floats,
+    as_array,
     bias,
     check_constants,
     check_counts,
+    check_shapes,
     need,
     plain,
     room_for_chance,
+    to_count,
 )
 from truearm.bounds.median import (
     check_mad_family,
@@ -31,7 +34,16 @@ from truearm.bounds.median import (
     median_sample_size,
 )
 from truearm.bounds.search import first_count
-from truearm.problem import check_count, check_delta, check_positive, check_reach, require
+from truearm.problem import (
+    as_number,
+    check_choice,
+    check_count,
+    check_delta,
+    check_flag,
+    check_positive,
+    check_reach,
+    require,
+)
 
 
 def uniform_sample_size(
@@ -163,7 +175,7 @@ def counted_elimination_radius(
     >>> round(counted_elimination_radius(6, 168, 5, **promise), 6)
     0.178652
     """
-    d = round_delta(delta, k, r)
+    d = round_delta(delta, k, check_count("r", r))
     error = median_error(n, d, eps=eps, B=B, m2=m2, reach=reach, adversary=adversary)
     return error - bias(eps, B, m2, adversary)  # audit 1.k
 
@@ -181,7 +193,7 @@ def early_stop_round(
     >>> early_stop_round(0.5, 5, 0.1, 4, 0.25), early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="any")
     (584, 2731)
     """
-    require(survivor in ("argmax", "any"), "survivor", survivor, "be 'argmax' or 'any'")
+    check_choice("survivor", survivor, ("argmax", "any"))
     check_count("k", k, least=2)  # with one arm alpha_r need not fall, and nothing is to be decided
     radius = check_positive("tolerance", tolerance) / (2 if survivor == "argmax" else 4)  # audit 1.l
     return first_count(lambda r: elimination_radius(r, k, delta, B, m2) <= radius)
@@ -198,11 +210,15 @@ def elimination_sample_size(
     182
     """
     share = check_delta(delta) / check_count("k", k)
+    room = room_for_chance(eps, reach, adversary)
     chance = 4 * float(median_chance(share, eps, adversary, "sharp"))  # (2a/g)^2 n, a at delta/k
     slope = check_positive("B", B) * check_positive("m2", m2)
-    separation = chance * (2 * slope / check_positive("gap", gap)) ** 2
-    threshold = chance / room_for_chance(eps, reach, adversary) ** 2
-    return max(math.floor(separation) + 1, math.ceil(threshold))  # audit 2.B (iv): strictly above the first
+    check_positive("gap", gap)
+
+    def needed() -> int:
+        return max(math.floor(chance * (2 * slope / gap) ** 2) + 1, math.ceil(chance / room**2))
+
+    return to_count(needed, gap=gap, B=B, m2=m2)  # audit 2.B (iv): strictly above the first
 
 
 def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
@@ -213,7 +229,9 @@ def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
     >>> effective_gaps([1.0, 0.5], [0.125, 0.125])
     array([-0.25,  0.25])
     """
-    p, u = np.broadcast_arrays(np.asarray(medians, dtype=np.float64), np.asarray(biases, dtype=np.float64))
+    p, u = as_array("medians", medians), as_array("biases", biases)
+    check_shapes(medians=p, biases=u)
+    p, u = np.broadcast_arrays(p, u)
     is_right = p.ndim == 1 and p.size > 0 and np.all(np.isfinite(p)) and np.all(u >= 0)
     require(is_right, "medians and biases", (medians, biases), "be finite medians and biases >= 0, one per arm")
     best = int(np.argmax(p))
@@ -230,7 +248,9 @@ def selection_gap(tolerance: float, bias_best: float, bias_selected: float) -> f
     >>> selection_gap(0.25, 0.125, 0.125)
     0.5
     """
-    return tolerance + bias_best + bias_selected  # erratum E3, audit 1.j
+    terms = {"tolerance": tolerance, "bias_best": bias_best, "bias_selected": bias_selected}
+    amount, best, selected = (as_number(name, value, "use a number") for name, value in terms.items())
+    return amount + best + selected  # erratum E3, audit 1.j
 
 
 class Quality(NamedTuple):
@@ -257,13 +277,17 @@ def median_quantile_floor(
     >>> median_quantile_floor(0.25, median=0.5, B=4, m2=0.25, reach=0.3)
     0.25
     """
-    _check_level(t, B, reach, mad_family=mad_family)
-    return median - t * B * check_positive("m2", m2)  # Lemma 21
+    median = as_array("median", median)
+    _check_level(t, B, reach, mad_family=mad_family, median=median)
+    return plain(median - t * B * check_positive("m2", m2))  # Lemma 21
 
 
-def _check_level(t: float, B: float, reach: float, *, mad_family: bool) -> None:
+def _check_level(t: float, B: float, reach: float, *, mad_family: bool, **moments: float) -> None:
+    as_number("t", t, "use a quantile level above the median, such as 0.1")
+    check_shapes(**moments)
     check_reach(reach)
-    highest = max(reach, 2 / check_positive("B", B)) if mad_family else reach
+    slope = check_positive("B", B)
+    highest = max(reach, 2 / slope) if check_flag("mad_family", mad_family) else reach
     need(0 <= t <= highest, f"t={t!r} must be in [0, {highest:.6g}]: the family has no bound beyond it")
 
 
@@ -295,9 +319,9 @@ def quality_bound(
     >>> round(quality_bound(0.2, 10, 0.27, **run, kappa=2, constants="paper").threshold, 6)
     9.256105
     """
-    check_constants(constants)
     check_mad_family(B, kappa, constants)
-    _check_level(t, B, reach, mad_family=False)
+    median, mad = as_array("median", median), as_array("mad", mad)
+    _check_level(t, B, reach, mad_family=False, median=median, mad=mad)
     room_for_chance(eps, reach, adversary)
     mad_room(eps, B, reach, adversary, "paper")  # the kappa-free proof also needs eps < 1/B: audit 1.e
     unavoidable, half = bias(eps, B, m2, adversary), check_positive("tolerance", tolerance) / 2
@@ -305,7 +329,7 @@ def quality_bound(
     if constants == "paper" and kappa is not None:
         loss = (1 + 4 * kappa * t * B) * half + (1 + (1 + 2 * kappa) * B * t) * unavoidable  # Thm 22
     spent = 3 * check_delta(delta)
-    return Quality((median - t * B * mad) - loss, 0.5 + t - spent, 0.5 + t - spent / check_count("k", k))
+    return Quality(plain((median - t * B * mad) - loss), 0.5 + t - spent, 0.5 + t - spent / check_count("k", k))
 
 
 def quality_threshold(
@@ -333,7 +357,10 @@ def quality_threshold(
     9.554473
     """
     check_mad_family(B, None, "sharp")
-    _check_level(t, B, reach, mad_family=True)
+    median, mad = as_array("median", median), as_array("mad", mad)
+    _check_level(t, B, reach, mad_family=True, median=median, mad=mad)
     share = check_delta(delta) / (2 * check_count("k", k))  # log(2/share) = log(4k/delta)
     radius = median_radius(n, share, eps, adversary, reach=reach)
-    return (median - t * B * mad) - (1 + t * B) * B * check_positive("m2", m2) * radius  # audit 1.e, best form
+    return plain(
+        (median - t * B * mad) - (1 + t * B) * B * check_positive("m2", m2) * radius
+    )  # audit 1.e, best form

@@ -8,16 +8,17 @@ quantile level, and g is `clean_share(eps, adversary)`: 1 - eps, or 1 against a 
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from truearm.errors import OutOfReach
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import (
     Adversary,
     Interval,
     check_adversary,
+    check_choice,
     check_count,
     check_eps,
     check_positive,
@@ -38,13 +39,23 @@ LEVEL_SLACK = 1e-12  # rounding allowed when a quantile level computed from n is
 
 def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: ANN401 - the type that came in
     """Check a number, or the two extremes of an array: every domain here is an interval."""
-    if np.ndim(value) == 0:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
         return check(value)
-    array = np.asarray(value)
-    if array.size:
-        check(array.min().item())
-        check(array.max().item())
+    if not array.ndim or not array.size or array.dtype.kind not in "biuf":  # the check names what is not a number
+        return check(value)
+    for end in (array.min(), array.max()):
+        check(end.item())
     return array
+
+
+def as_array(name: str, values: ArrayLike) -> Any:  # noqa: ANN401 - numbers are computed with as they came
+    """Return numbers as an array of floats."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name} must be numbers, but got {values!r:.80}", name, values) from None
 
 
 def check_positives(name: str, value: Numbers) -> Any:  # noqa: ANN401
@@ -57,6 +68,17 @@ def check_counts(name: str, value: Numbers, least: int = 1) -> Any:  # noqa: ANN
     return check_each(lambda v: check_count(name, v, least), value)
 
 
+def check_shapes(**values: ArrayLike) -> None:
+    """Raise unless arrays have shapes that broadcast."""
+    shapes = [np.shape(value) for value in values.values()]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = " and ".join(map(str, shapes))
+        msg = f"{' and '.join(values)} must have equal shapes, but got {given}; use one value for each"
+        raise InvalidArgument(msg) from None
+
+
 def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the caller knows which
     """Return a scalar as a Python float, and an array as it is."""
     return cast(First, float(value) if np.ndim(value) == 0 else value)
@@ -64,7 +86,16 @@ def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the 
 
 def check_constants(constants: str) -> None:
     """Raise unless constants are "sharp" or "paper"."""
-    require(constants in ("sharp", "paper"), "constants", constants, "be 'sharp' or 'paper'")
+    check_choice("constants", constants, get_args(Constants))
+
+
+def to_count(needed: Callable[[], float], **given: float) -> int:
+    """Return a number of readings, rounded up."""
+    try:
+        return math.ceil(needed())
+    except OverflowError:
+        named = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise OutOfReach(f"{named} need too many readings; use a larger {next(iter(given))}") from None
 
 
 def need(condition: object, message: str) -> None:
@@ -81,6 +112,7 @@ def is_malicious(adversary: str) -> bool:
 _ROUNDING = 1e-12  # of a mass
 
 
+@runtime_checkable
 class HasQuantiles(Protocol):
     """What `shift` must know of a law: its left and right quantiles and its median set."""
 
@@ -93,6 +125,16 @@ class HasQuantiles(Protocol):
 
     def ppf_right(self, p: float, /) -> float:
         """Return inf{x: F(x) > p}."""
+
+
+def _check_law(law: HasQuantiles) -> None:
+    require(
+        isinstance(law, HasQuantiles),
+        "law",
+        law,
+        "be a law",
+        "use one of truearm.families, such as gaussian(0, 1)",
+    )
 
 
 def rank_shift(eps: First, adversary: str) -> First:
@@ -127,7 +169,7 @@ def clean_share(eps: Numbers, adversary: str) -> Numbers:
 def room_for_chance(eps: float, reach: float, adversary: str) -> float:
     """Return reach - e, the quantile levels left for chance; raise OutOfReach if it is not positive."""
     check_reach(reach)
-    e = rank_shift(eps, adversary)
+    e = rank_shift(check_eps(eps), adversary)
     need(
         reach > e,
         f"eps={eps!r} is too large for reach={reach!r}: eps < {max_contamination(reach, adversary):.6g} fails "
@@ -145,7 +187,8 @@ def extreme_medians(law: HasQuantiles, eps: float, adversary: str) -> Interval:
     >>> extreme_medians(families.uniform(0.0, 1.0), 0.2, "prescient")
     Interval(low=0.375, high=0.625)
     """
-    e = rank_shift(eps, adversary)
+    _check_law(law)
+    e = rank_shift(check_eps(eps), adversary)
     return Interval(float(law.ppf_left(0.5 - e)), float(law.ppf_right(0.5 + e)))  # Lemma 1; audit 2.B
 
 
@@ -192,6 +235,7 @@ def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str)
     >>> identified_interval(families.uniform(-1.0, 1.0), 0.5, 0.1, "prescient")
     Interval(low=-0.09999999999999998, high=0.10000000000000009)
     """
+    _check_law(law)
     low = trusted_mass(q, eps, adversary)
     high = 1 - trusted_mass(1 - q, eps, adversary)  # (1-eps) q + eps, or q + eps
     return Interval(
@@ -208,5 +252,6 @@ def bias(eps: First, B: Numbers, m2: Numbers, adversary: str) -> First:
     >>> round(bias(0.1, 4, 0.25, "prescient"), 6), bias(0.1, 4, 0.25, "malicious")
     (0.055556, 0.1)
     """
-    slope = check_positives("B", B) * check_positives("m2", m2)
-    return plain(slope * rank_shift(eps, adversary))  # Cor. 10, Cor. 13
+    slope, deviation, e = check_positives("B", B), check_positives("m2", m2), rank_shift(eps, adversary)
+    check_shapes(eps=e, B=slope, m2=deviation)
+    return plain(slope * deviation * e)  # Cor. 10, Cor. 13

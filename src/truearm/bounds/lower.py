@@ -12,8 +12,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truearm.bounds.contamination import Constants, Floats, check_constants, need, rank_shift
-from truearm.problem import Adversary, check_adversary, check_delta, require
+from truearm.bounds.contamination import Constants, Floats, as_array, check_constants, need, rank_shift
+from truearm.problem import (
+    Adversary,
+    as_number,
+    check_adversary,
+    check_delta,
+    check_flag,
+    check_inside,
+    check_kind,
+    require,
+)
 
 REPAIRED_CONSTANT = 352 / 8100  # (1/4) / (2025/352): audit 1.h
 _ROUNDING = 1e-12  # allowed when sums of decimal fractions meet an end of their range
@@ -49,20 +58,22 @@ class Lifting(NamedTuple):
 
 
 def _check_parameter(name: str, p: float) -> float:
-    require(0 <= p <= 1, name, p, "be in [0, 1]", "it is the parameter of a smoothed Bernoulli law")
-    return float(p)
+    remedy = "it is a parameter of a smoothed Bernoulli law"
+    number = as_number(name, p, remedy)
+    require(0 <= number <= 1, name, p, "be in [0, 1]", remedy)
+    return number
 
 
 def smoothed_bernoulli(p: float, weight: float = 0.5) -> Masses:
     """Return the masses of (1 - weight) Ber(p) + weight Unif[0, 1]."""
     _check_parameter("p", p)
-    require(0 <= weight <= 1, "weight", weight, "be in [0, 1]")
+    _check_parameter("weight", weight)
     return Masses((1 - weight) * (1 - p), (1 - weight) * p, weight)  # appendix D
 
 
 def smoothed_bernoulli_density(x: ArrayLike, p: float, weight: float = 0.5) -> Floats:
     """Return the density with respect to length on (0, 1) plus one unit of mass on each of 0 and 1."""
-    masses, points = smoothed_bernoulli(p, weight), np.asarray(x, dtype=np.float64)
+    masses, points = smoothed_bernoulli(p, weight), as_array("x", x)
     inside = (points > 0) & (points < 1)
     return np.select([points == 0, points == 1, inside], masses, 0.0)
 
@@ -77,25 +88,27 @@ def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
 def smoothed_bernoulli_kl(p: float, q: float, weight: float = 0.5) -> float:
     """Return the Kullback-Leibler divergence of the law at q from the law at p, in nats."""
     terms = ((p, q), (1 - _check_parameter("p", p), 1 - _check_parameter("q", q)))
+    rest = 1 - _check_parameter("weight", weight)
     bernoulli = sum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
-    return (1 - weight) * bernoulli  # appendix D
+    return rest * bernoulli  # appendix D
 
 
 def kl_curvature(eta: float, weight: float = 0.5) -> float:
     """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta]."""
-    require(0 < eta < 0.5, "eta", eta, "be in (0, 1/2)")
-    return (1 - weight) / (2 * eta * (1 - eta))  # C_eta, erratum E13
+    check_inside("eta", eta, 0.5, "every parameter must be in [eta, 1 - eta]")
+    return (1 - _check_parameter("weight", weight)) / (2 * eta * (1 - eta))  # C_eta, erratum E13
 
 
 def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
     """Return max(gap, tolerance) of every arm but the best."""
-    values = np.atleast_1d(np.asarray(gaps, dtype=np.float64))
+    values = np.atleast_1d(as_array("gaps", gaps))
+    tolerance = as_number("tolerance", tolerance, "use a number such as 0.1")
     is_right = values.size and np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf
     require(is_right, "gaps and tolerance", (gaps, tolerance), "be finite and >= 0, with at least one gap")
     need(check_delta(delta) < 3 / 20, f"delta={delta!r} is too large: the bound is proved for delta < 3/20")
     scale = np.maximum(values, tolerance)
     need(np.all(scale > 0), "a gap of 0 needs a positive tolerance: equal arms are never told apart")
-    return scale
+    return np.asarray(scale)
 
 
 def bernoulli_lower_bound(
@@ -107,15 +120,17 @@ def bernoulli_lower_bound(
     [eta, 1 - eta]. "paper" has log(1/(2.4 delta)), cited by the paper; it is proved here only when every gap
     exceeds the tolerance. "sharp" has log(1/(4 delta)), proved in audit 1.h. Both have 1/(4 C), erratum E13.
     """
+    check_constants(constants)
     scale = _check_gaps(gaps, tolerance, delta)
-    lowest = best - float(np.max(gaps))
+    lowest = as_number("best", best, "use the largest parameter") - float(np.max(gaps))
+    curvature = kl_curvature(eta)
     need(
         lowest >= eta - _ROUNDING and best + tolerance <= 1 - eta + _ROUNDING,
         f"parameters from {lowest:.6g} to best + tolerance = {best + tolerance:.6g} leave "
         f"[eta, 1 - eta] = [{eta:.6g}, {1 - eta:.6g}]; use a smaller eta, tolerance or gap",
     )
     factor = 2.4 if constants == "paper" else 4.0
-    return float(np.sum(scale**-2.0) / (4 * kl_curvature(eta)) * math.log(1 / (factor * delta)))  # Lemma 28, E13
+    return float(np.sum(scale**-2.0) / (4 * curvature) * math.log(1 / (factor * delta)))  # Lemma 28, E13
 
 
 def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Constants = "sharp") -> Lifting:
@@ -126,9 +141,11 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
     """
     check_constants(constants)
     low, high = _PARAMETERS[constants]
+    as_number("p", p, "use a number such as 0.5")
+    as_number("eps", eps, "use a number such as 0.05")
     need(low <= p <= high, f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting")
     need(0 <= eps < 1 / 15, f"eps={eps!r} must be in [0, 1/15) for this lifting")
-    malicious = check_adversary(adversary) is Adversary.MALICIOUS
+    malicious, best = check_adversary(adversary) is Adversary.MALICIOUS, check_flag("best", best)
     zero, one, uniform = smoothed_bernoulli(p, _WEIGHT[constants])
     sign = 1 if best else -1  # bad readings of the best arm are zeros, those of the others ones
     if malicious:  # a mass eps was moved from one atom to the other: audit 1.h
@@ -157,6 +174,7 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
 
 def lifted_readings(arm: Lifting, adversary: str) -> Masses:
     """Return the law of the contaminated readings of a lifting."""
+    check_kind("arm", arm, Lifting, "use lifting(...)")
     clean, strike = arm.clean, arm.strike
     if check_adversary(adversary) is Adversary.MALICIOUS:
         upward = strike * clean.zero if arm.target else -strike * clean.one
@@ -173,6 +191,8 @@ def contaminated_lower_bound(
     The gaps are those of all arms but the best. The arms are `lifting`s: B = 4, one m2 for all, any adversary.
     """
     scale = _check_gaps(gaps, tolerance, delta)
+    for name, value in (("eps", eps), ("reach", reach)):
+        as_number(name, value, "use a number such as 0.05")
     proof = "; Theorem 16 as repaired in audit 1.h needs it"
     need(0 <= eps < 1 / 15, f"the condition eps < 1/15 fails for eps={eps!r}{proof}")
     need(0 < reach < 1 / 4, f"the condition 0 < reach < 1/4 fails for reach={reach!r}{proof}")

@@ -19,24 +19,27 @@ from truearm.bounds.contamination import (
     check_constants,
     check_counts,
     check_each,
+    check_shapes,
     clean_share,
     is_malicious,
     need,
     plain,
     rank_shift,
     room_for_chance,
+    to_count,
 )
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument
 from truearm.problem import check_count, check_delta, check_eps, check_positive, refuse
 
 
 def median_chance(delta: Numbers, eps: Numbers, adversary: str, constants: str) -> Any:  # noqa: ANN401
     """Return c such that chance moves the median of n readings by at most sqrt(c/n) levels."""
     check_constants(constants)
-    d, clean = check_each(check_delta, delta), clean_share(check_each(check_eps, eps), adversary)
+    d, fraction = check_each(check_delta, delta), check_each(check_eps, eps)
+    check_shapes(delta=d, eps=fraction)
     if constants == "paper":
         return 2 * np.log((3 if is_malicious(adversary) else 2) / d)  # Lemma 6, Lemma 7
-    return np.log(2 / d) / (2 * clean**2)  # audit 2.0
+    return np.log(2 / d) / (2 * clean_share(fraction, adversary) ** 2)  # audit 2.0
 
 
 def median_radius(
@@ -63,7 +66,9 @@ def median_radius(
     """
     chance = median_chance(delta, eps, adversary, constants)
     levels: Any = rank_shift(np.asarray(eps), adversary)
-    radius = levels + np.sqrt(chance / check_counts("n", n))  # Lemma 6, Lemma 7; audit 2.0
+    size = check_counts("n", n)
+    check_shapes(n=size, delta=chance, eps=levels)
+    radius = levels + np.sqrt(chance / size)  # Lemma 6, Lemma 7; audit 2.0
     if reach is not None:
         least = np.max(chance / room_for_chance(float(np.max(eps)), reach, adversary) ** 2)
         need(
@@ -93,7 +98,9 @@ def median_error(
     0.103274
     """
     slope = check_positive("B", B) * check_positive("m2", m2)
-    return slope * median_radius(n, delta, eps, adversary, constants=constants, reach=reach)  # Cor. 12, Cor. 13
+    return slope * median_radius(
+        check_count("n", n), check_delta(delta), check_eps(eps), adversary, constants=constants, reach=reach
+    )  # Cor. 12, Cor. 13
 
 
 def median_sample_size(
@@ -115,14 +122,11 @@ def median_sample_size(
     >>> median_sample_size(0.1, 0.05, **size), median_sample_size(0.1, 0.05, **size, constants="paper")
     (3644, 11805)
     """
-    chance = float(median_chance(delta, eps, adversary, constants))
-    slope = check_positive("B", B) * check_positive("m2", m2)
-    try:
-        size = max((slope / check_positive("error", error)) ** 2, room_for_chance(eps, reach, adversary) ** -2)
-        return math.ceil(chance * size)  # Cor. 12, Cor. 13; audit 2.0
-    except OverflowError:
-        msg = f"error={error!r} with B={B!r}, m2={m2!r} needs too many readings; use a larger error"
-        raise OutOfReach(msg) from None
+    chance = float(median_chance(check_delta(delta), check_eps(eps), adversary, constants))
+    slope, room = check_positive("B", B) * check_positive("m2", m2), room_for_chance(eps, reach, adversary)
+    check_positive("error", error)
+    # Cor. 12, Cor. 13; audit 2.0
+    return to_count(lambda: chance * max((slope / error) ** 2, room**-2), error=error, B=B, m2=m2)
 
 
 def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
@@ -153,6 +157,7 @@ def _mad_chance(delta: float, eps: float, adversary: str, constants: str) -> flo
 
 def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
     """Raise if the family of Definition 3 is empty or not fully described."""
+    check_constants(constants)
     is_large = check_positive("B", B) >= 4
     need(is_large, f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)")
     msg = "kappa must be given with constants='paper'; the sharp constants do not need it"
@@ -163,7 +168,7 @@ def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
 
 def mad_room(eps: float, B: float, reach: float | None, adversary: str, constants: str) -> float:
     """Return how many quantile levels chance may use in the theorem about the deviation."""
-    e = rank_shift(eps, adversary)
+    e = rank_shift(check_eps(eps), adversary)
     barrier = eps if constants == "paper" else e  # the paper asks eps < 1/B of every adversary
     need(barrier < 1 / B, f"eps={eps!r} is too large for B={B!r}: {barrier:.6g} < 1/B = {1 / B:.6g} fails")
     if constants == "sharp":
@@ -201,8 +206,9 @@ def mad_sample_size(
     check_mad_family(B, kappa, constants)
     room = mad_room(eps, B, reach, adversary, constants)
     factor = 4 * kappa if constants == "paper" and kappa is not None else 1.0  # Lemma 19: 16 kappa^2
-    wanted = (factor * B * check_positive("m2", m2) / check_positive("error", error)) ** 2
-    return math.ceil(_mad_chance(delta, eps, adversary, constants) * max(wanted, room**-2))  # audit 2.D
+    slope, chance = factor * B * check_positive("m2", m2), _mad_chance(delta, eps, adversary, constants)
+    check_positive("error", error)
+    return to_count(lambda: chance * max((slope / error) ** 2, room**-2), error=error, B=B, m2=m2)  # audit 2.D
 
 
 def mad_error(
@@ -230,6 +236,7 @@ def mad_error(
     room = mad_room(eps, B, reach, adversary, constants)
     chance = _mad_chance(delta, eps, adversary, constants)
     step = math.sqrt(chance / check_count("n", n))
+    check_positive("m2", m2)
     least = math.ceil(chance / room**2)
     need(step <= room + LEVEL_SLACK, f"n={n!r} is below the threshold of the theorem; take n >= {least}")
     if constants == "paper" and kappa is not None:

@@ -15,20 +15,23 @@ from truearm.bounds.contamination import (
     Count,
     First,
     Numbers,
+    as_array,
     check_counts,
     check_each,
+    check_shapes,
     is_malicious,
     need,
     plain,
     trusted_mass,
 )
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
-from truearm.problem import check_count, check_delta, check_eps, require
+from truearm.problem import as_number, check_choice, check_count, check_delta, check_eps, check_kind, require
 
 _RankTest = Callable[[Any, Any], Any]
 
 _RELATIVE_SLACK = 1e-9  # binomial tails this close to delta count as above it: betaincc keeps 1e-10 at n = 1e9
 _LOG_SLACK = 1e-9  # the same for log evidence
+_MAX_READINGS = 2**53  # larger counts are not exact as floats
 
 
 class Ranks(NamedTuple):
@@ -81,8 +84,10 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
 
 def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  # noqa: ANN401 - a Count
     """Return the last rank that qualifies, 0 if none does; such ranks come first, up to ceil(n top) at most."""
-    require(p <= 1, "the chance of one reading", p, "be at most 1", "use trusted_mass")
-    counts = np.asarray(check_counts("n", n, 0), dtype=np.int64)
+    chance = as_number("the chance of one reading", p, "use trusted_mass")
+    require(chance <= 1, "the chance of one reading", p, "be at most 1", "use trusted_mass")
+    need(np.max(check_counts("n", n, 0)) <= _MAX_READINGS, f"n={n!r} is too large; use at most {_MAX_READINGS:,}")
+    counts = np.asarray(n, dtype=np.int64)
     low = np.zeros_like(counts)
     high = np.minimum(np.ceil(counts * top).astype(np.int64), counts) + 1 if p > 0 else low
     while np.any(is_open := high - low > 1):
@@ -104,6 +109,7 @@ def quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -
     >>> quantile_ranks(20, 0.5, 0.05, 0.4, "malicious")
     Ranks(low=0, high=21)
     """
+    n = check_counts("n", n, 0)
     below, above = trusted_mass(q, eps, adversary), trusted_mass(1 - q, eps, adversary)
     half = check_delta(delta) / 2  # a prescient adversary can fail both sides: audit 2.A
     return Ranks(lower_rank(n, below, half), n + 1 - lower_rank(n, above, half))  # audit 2.A
@@ -120,6 +126,7 @@ def elimination_ranks(n: int, k: int, delta: float) -> Ranks:
     >>> elimination_ranks(60, 2, 0.1)
     Ranks(low=24, high=37)
     """
+    n = check_counts("n", n, 0)
     low = lower_rank(n, 0.5, check_delta(delta) / check_count("k", k))  # audit 2.B
     return Ranks(low, n + 1 - low)
 
@@ -135,6 +142,7 @@ def sequential_rank(n: Count, p0: float, delta: float, prior: Prior = DEFAULT_PR
     >>> sequential_rank(1000, 0.45, 0.05, Prior((25.0,), (1.0,)))
     405
     """
+    check_kind("prior", prior, Prior, "use Prior((16.0,), (1.0,))")
     bar = math.log(1 / check_delta(delta)) + _LOG_SLACK
 
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
@@ -153,6 +161,7 @@ def sequential_quantile_ranks(
     >>> sequential_quantile_ranks(100, 0.5, 0.05, 0.1, "prescient")
     Ranks(low=30, high=71)
     """
+    n = check_counts("n", n, 0)
     below, above = trusted_mass(q, eps, adversary), trusted_mass(1 - q, eps, adversary)
     half = check_delta(delta) / 2
     low, high = sequential_rank(n, below, half, prior), n + 1 - sequential_rank(n, above, half, prior)
@@ -167,6 +176,7 @@ def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior =
     >>> sequential_elimination_ranks(60, 2, 0.1)
     Ranks(low=19, high=42)
     """
+    n = check_counts("n", n, 0)
     low = sequential_rank(n, 0.5, check_delta(delta) / check_count("k", k), prior)  # audit 2.B, 2.C
     return Ranks(low, n + 1 - low)
 
@@ -181,7 +191,9 @@ def dkw_radius(n: First, delta: Numbers) -> First:
     """
     d = check_each(check_delta, delta)
     need(np.all(np.asarray(d) <= 0.5), f"delta={delta!r} is above 1/2, where this is not proved; use delta <= 0.5")
-    return plain(np.sqrt(np.log(1 / d) / (2 * check_counts("n", n))))  # audit 2.E
+    size = check_counts("n", n)
+    check_shapes(n=size, delta=d)
+    return plain(np.sqrt(np.log(1 / d) / (2 * size)))  # audit 2.E
 
 
 def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -> First:
@@ -195,11 +207,19 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
     >>> round(sequential_dkw_radius(1000, 0.05), 6), round(sequential_dkw_radius(1000, 0.05, form="union"), 6)
     (0.086569, 0.093029)
     """
-    require(form in ("stitched", "union"), "form", form, "be 'stitched' or 'union'")
+    check_choice("form", form, ("stitched", "union"))
     size, d = check_counts("n", n), check_each(check_delta, delta)
+    check_shapes(n=size, delta=d)
     if form == "union":
         return plain(np.sqrt(np.log(np.pi**2 * size**2.0 / (6 * d)) / (2 * size)))  # audit 2.E
     return plain(0.85 * np.sqrt((np.log(1 + np.log(size)) + 0.8 * np.log(1612 / d)) / size))  # audit 2.E
+
+
+def _check_shares(below: Numbers, radius: Numbers, eps: float) -> tuple[Any, Any]:
+    check_eps(eps)
+    shares = as_array("below", below), as_array("radius", radius)
+    check_shapes(below=shares[0], radius=shares[1])
+    return shares
 
 
 def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) -> First:
@@ -210,7 +230,7 @@ def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) ->
     >>> round(survival_floor(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.696901
     """
-    check_eps(eps)
+    below, radius = _check_shares(below, radius, eps)
     lost = below + radius + eps if is_malicious(adversary) else (below + radius) / (1 - eps)  # audit 2.E
     return plain(np.maximum(1 - lost, 0.0))
 
@@ -223,7 +243,7 @@ def survival_ceiling(below: First, radius: Numbers, eps: float, adversary: str) 
     >>> round(survival_ceiling(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.969766
     """
-    check_eps(eps)
+    below, radius = _check_shares(below, radius, eps)
     kept = 1 - below + radius
     kept = kept + eps if is_malicious(adversary) else kept / (1 - eps)  # audit 2.E
     return plain(np.minimum(kept, 1.0))

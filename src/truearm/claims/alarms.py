@@ -33,6 +33,7 @@ from truearm.problem import (
     check_count,
     check_delta,
     check_design,
+    check_kind,
     refuse,
 )
 
@@ -284,6 +285,8 @@ def audit(
     >>> [round(audit(100, bad).eps, 3) for bad in (0, 1)], round(audit(100, 0, arms=5).eps, 3)
     ([0.043, 0.07], 0.065)
     """
+    if of is not None:
+        check_kind("of", of, Result, "use what find_best returned")
     checks, wrong = _counts("checked", checked), _counts("bad", bad)
     lengths = {len(checks), len(wrong)} - {1}
     if arms is None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from truearm.claims.result import Result
 from truearm.evidence import Judge
 from truearm.evidence.sample import orient
 from truearm.evidence.wins import may_reach
-from truearm.problem import check_count, check_delta, require
+from truearm.problem import check_choice, check_count, check_delta
 
 Outcome = Literal["PASS", "FAIL", "UNSURE"]
 
@@ -153,7 +153,7 @@ class Account:
     accepted: int = 0
 
     def __post_init__(self) -> None:
-        require(self.error_rate in ("fdr", "any"), "error_rate", self.error_rate, "be 'fdr' or 'any'")
+        check_choice("error_rate", self.error_rate, get_args(ErrorRate))
         self.delta = check_delta(self.delta)
         check_count("expected", self.expected)
 

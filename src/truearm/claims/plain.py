@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import require
+from truearm.problem import check_choice
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 """The libraries whose frames are made."""
@@ -46,7 +46,7 @@ def make_frame(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: AN
     """Return columns as a frame of a library that the caller has."""
     import narwhals
 
-    require(backend in get_args(Backend), "backend", backend, f"be one of {', '.join(get_args(Backend))}")
+    check_choice("backend", backend, get_args(Backend))
     try:
         import_module(backend)
     except ImportError as missing:

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.bounds import special
+from truearm.bounds.contamination import as_array
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
-from truearm.problem import Interval, Regularity, check_positive, check_reach, require
+from truearm.problem import Interval, Regularity, as_number, check_positive, check_reach, require
 
 __all__ = [
     "Law",
@@ -48,6 +49,7 @@ Side = Literal["left", "right"]
 
 SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
 MAX_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this it would not fit in a cache
+MAX_LOG = 700  # of a lognormal median: exp of a little more overflows, and a quantile is a multiple of it
 
 
 class Law(ABC):
@@ -83,8 +85,12 @@ class Law(ABC):
     def _moments(self) -> tuple[float, float]: ...
 
     @abstractmethod
+    def _affine(self, a: float, b: float) -> "Law": ...
+
     def affine(self, a: float, b: float = 0.0) -> "Law":
         """Return the law of a Y + b, a not 0 (Lemma 23 item 1: the families are closed under it)."""
+        check_positive("abs(a)", abs(as_number("a", a, "use a number other than 0")))
+        return self._affine(a, _check_finite("b", b))
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Array:
@@ -96,27 +102,27 @@ class Law(ABC):
 
     def cdf(self, x: Numbers) -> Numbers:
         """Return P(Y <= x)."""
-        return as_given(x, self._cdf(np.asarray(x, dtype=float), "right"))
+        return as_given(x, self._cdf(as_array("x", x), "right"))
 
     def cdf_left(self, x: Numbers) -> Numbers:
         """Return P(Y < x)."""
-        return as_given(x, self._cdf(np.asarray(x, dtype=float), "left"))
+        return as_given(x, self._cdf(as_array("x", x), "left"))
 
     def ppf_left(self, p: Numbers) -> Numbers:
         """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels = np.asarray(p, dtype=float)
+        levels = as_array("p", p)
         inner = np.where(levels > 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "left"))
         return as_given(p, np.where(levels <= 0, -math.inf, inner))
 
     def ppf_right(self, p: Numbers) -> Numbers:
         """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels = np.asarray(p, dtype=float)
+        levels = as_array("p", p)
         inner = np.where(levels >= 1, math.inf, self._ppf(np.clip(levels, 0.0, 1.0), "right"))
         return as_given(p, np.where(levels < 0, -math.inf, inner))
 
     def pdf(self, x: Numbers) -> Numbers:
         """Return the density of the continuous part; atoms have none."""
-        return as_given(x, self._pdf(np.asarray(x, dtype=float)))
+        return as_given(x, self._pdf(as_array("x", x)))
 
     @property
     def m1(self) -> Interval:
@@ -274,8 +280,7 @@ class Located(Law):
     def _pdf(self, x: Array) -> Array:
         return np.asarray(self.shape.pdf(self._standard(x)) / abs(self.scale))
 
-    def affine(self, a: float, b: float = 0.0) -> Law:
-        check_positive("abs(a)", abs(a))
+    def _affine(self, a: float, b: float) -> Law:
         return Located(self.shape, a * self.loc + b, a * self.scale)
 
     def sample(self, rng: np.random.Generator, n: int) -> Array:
@@ -373,8 +378,7 @@ class Piecewise(Law):
     def _pdf(self, x: Array) -> Array:  # from the right at a knot
         return np.concatenate([[0.0], self._densities, [0.0]])[np.searchsorted(self.knots, x, side="right")]
 
-    def affine(self, a: float, b: float = 0.0) -> Law:
-        check_positive("abs(a)", abs(a))
+    def _affine(self, a: float, b: float) -> Law:
         order = slice(None) if a > 0 else slice(None, None, -1)
         return Piecewise((a * self.knots + b)[order], self.jumps[order], self.masses[order])
 
@@ -421,6 +425,15 @@ def _assemble(atoms: Array, bars: Array) -> Piecewise:
     return Piecewise(knots, jumps, height * np.diff(knots))
 
 
+def _as_rows(name: str, rows: Iterable[Sequence[float]], columns: Sequence[str]) -> Array:
+    """Return tuples of numbers as rows."""
+    try:
+        return np.asarray(list(rows), dtype=float).reshape(-1, len(columns))
+    except (TypeError, ValueError):
+        msg = f"{name} must be a list of ({', '.join(columns)}), but got {rows!r:.80}"
+        raise InvalidArgument(msg, name, rows) from None
+
+
 def piecewise(
     *,
     atoms: Iterable[tuple[float, float]] = (),
@@ -435,14 +448,23 @@ def piecewise(
     >>> piecewise(bars=[(0.0, 1.0, 0.5), (3.0, 4.0, 0.5)]).m1
     Interval(low=1.0, high=3.0)
     """
-    points = np.asarray(list(atoms), dtype=float).reshape(-1, 2)
-    blocks = np.asarray(list(bars), dtype=float).reshape(-1, 3)
+    points, blocks = _as_rows("atoms", atoms, ("value", "mass")), _as_rows("bars", bars, ("low", "high", "mass"))
     masses = np.concatenate([points[:, 1], blocks[:, 2]])
     is_finite = np.all(np.isfinite(points)) and np.all(np.isfinite(blocks))
     require(is_finite, "atoms and bars", [points.tolist(), blocks.tolist()], "be finite numbers")
     require(np.all(masses >= 0) and np.any(masses > 0), "masses", masses.tolist(), "be >= 0 and not all 0")
     require(np.all(blocks[:, 0] < blocks[:, 1]), "bars", blocks.tolist(), "each have low < high")
     return _assemble(points[points[:, 1] > 0], blocks[blocks[:, 2] > 0])
+
+
+def _check_finite(name: str, value: float) -> float:
+    number = as_number(name, value, "use a number such as 0")
+    require(math.isfinite(number), name, value, "be finite")
+    return number
+
+
+def _locate(shape: str, loc: float, scale: float) -> Law:
+    return Located(Shape(shape), _check_finite("loc", loc), check_positive("scale", scale))
 
 
 def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -453,7 +475,7 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(gaussian().m2, 10)
     0.6744897502
     """
-    return Located(Shape("gaussian"), float(loc), check_positive("scale", scale))
+    return _locate("gaussian", loc, scale)
 
 
 def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -464,7 +486,7 @@ def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(cauchy().minimal_B(0.25, mad=True), 6)
     15.707963
     """
-    return Located(Shape("cauchy"), float(loc), check_positive("scale", scale))
+    return _locate("cauchy", loc, scale)
 
 
 def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -475,7 +497,7 @@ def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(laplace().m2, 6)
     0.693147
     """
-    return Located(Shape("laplace"), float(loc), check_positive("scale", scale))
+    return _locate("laplace", loc, scale)
 
 
 def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -486,7 +508,7 @@ def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(logistic().m2, 6)
     1.098612
     """
-    return Located(Shape("logistic"), float(loc), check_positive("scale", scale))
+    return _locate("logistic", loc, scale)
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
@@ -497,6 +519,14 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     >>> lognormal(0.0, 1.0).m1
     Interval(low=1.0, high=1.0)
     """
+    is_inside = abs(_check_finite("mu", mu)) <= MAX_LOG
+    require(
+        is_inside,
+        "mu",
+        mu,
+        f"be between -{MAX_LOG} and {MAX_LOG}",
+        "exp(mu) is beyond the floats; use other units",
+    )
     return Located(Shape("gaussian", check_positive("sigma", sigma)), 0.0, math.exp(mu))
 
 
@@ -508,7 +538,9 @@ def uniform(low: float = 0.0, high: float = 1.0) -> Law:
     >>> uniform().m2, uniform().m4, uniform().minimal_kappa()
     (0.25, 0.125, 2.0)
     """
-    return piecewise(bars=[(low, high, 1.0)])
+    start, stop = _check_finite("low", low), _check_finite("high", high)
+    require(start < stop, "low and high", (low, high), "have low < high")
+    return piecewise(bars=[(start, stop, 1.0)])
 
 
 def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
@@ -521,8 +553,8 @@ def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
     >>> smoothed_bernoulli(0.5).m1
     Interval(low=0.5, high=0.5)
     """
-    require(0 <= p <= 1, "p", p, "be in [0, 1]")
-    require(0 < weight <= 1, "weight", weight, "be in (0, 1]")
+    require(0 <= _check_finite("p", p) <= 1, "p", p, "be in [0, 1]")
+    require(0 < _check_finite("weight", weight) <= 1, "weight", weight, "be in (0, 1]")
     return piecewise(atoms=[(0.0, (1 - weight) * (1 - p)), (1.0, (1 - weight) * p)], bars=[(0.0, 1.0, weight)])
 
 
@@ -534,9 +566,10 @@ def discrete(values: Sequence[float] | Array, weights: Sequence[float] | Array) 
     >>> discrete([0, 1, 2, 3], [1, 1, 1, 1]).m1
     Interval(low=1.0, high=2.0)
     """
-    is_each = len(values) == len(weights)
-    require(is_each, "values and weights", (len(values), len(weights)), "have equal lengths")
-    return piecewise(atoms=zip(values, weights, strict=True))
+    places, masses = as_array("values", values), as_array("weights", weights)
+    is_each = places.ndim == 1 and places.shape == masses.shape
+    require(is_each, "values and weights", (places.shape, masses.shape), "be lists of equal lengths")
+    return piecewise(atoms=zip(places, masses, strict=True))
 
 
 def empirical(values: Sequence[float] | Array) -> Law:
@@ -547,7 +580,7 @@ def empirical(values: Sequence[float] | Array) -> Law:
     >>> empirical([3.0, 1.0, 2.0, 2.0]).m1
     Interval(low=2.0, high=2.0)
     """
-    readings = np.asarray(values, dtype=float).ravel()
+    readings = as_array("values", values).ravel()
     is_law = readings.size > 0 and np.all(np.isfinite(readings))
     require(is_law, "values", readings[:5].tolist(), "be at least one finite number")
     knots, counts = np.unique(readings, return_counts=True)

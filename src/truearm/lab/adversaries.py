@@ -10,17 +10,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families import Array, Law, Numbers, as_given, gaussian
-from truearm.problem import Adversary, Contamination, check_adversary, check_eps, require
-
-if TYPE_CHECKING:
-    from truearm.lab.arms import Instance
+from truearm.families import Array, Law, Numbers, as_given
+from truearm.problem import Adversary, Contamination, check_choice, check_count, check_eps, check_kind, require
 
 Marks: TypeAlias = NDArray[np.bool_]
 Bad: TypeAlias = float | Law  # what a bad reading is: always this value, or drawn from this law
@@ -140,8 +137,8 @@ class Stationary(Attack):
     def __post_init__(self) -> None:
         super().__post_init__()
         sides = self.spoils if isinstance(self.spoils, tuple) else (self.spoils,)
-        is_known = all(side in ("any", "top", "bottom") for side in sides)
-        require(is_known, "spoils", self.spoils, "be 'any', 'top' or 'bottom'")
+        for side in sides:
+            check_choice("spoils", side, get_args(Spoils))
         is_blind = self.power is Adversary.MALICIOUS or all(side == "any" for side in sides)
         require(is_blind, "spoils", self.spoils, "be 'any'", "a side needs power='malicious'")
 
@@ -280,26 +277,6 @@ def malicious(eps: float, spoils: Spoils | tuple[Spoils, ...], bad: Bad | tuple[
     return Stationary(eps, bad, spoils, Adversary.MALICIOUS)
 
 
-def benign(instance: "Instance", eps: float) -> Stationary:
-    """Return the oblivious attack whose bad readings are normal around each median, ten units wide."""
-    return oblivious(eps, tuple(gaussian(law.median, 10.0) for law in instance.arms))  # evidence section 5
-
-
-def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Stationary:
-    """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
-
-    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
-    that the power allows (audit 2.A), so it moves each median as far as contamination can.
-    """
-    power = check_adversary(adversary)
-    is_best = [arm == instance.best for arm in range(len(instance.arms))]
-    bad = tuple(-math.inf if best else math.inf for best in is_best)
-    if power is not Adversary.MALICIOUS:
-        return Stationary(eps, bad, "any", power)
-    sides: tuple[Spoils, ...] = tuple("top" if best else "bottom" for best in is_best)
-    return Stationary(eps, bad, sides, power)
-
-
 def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int) -> Tape:
     """Return what arm 1 of 2 shows when readings are indexed by global time instead of by tapes.
 
@@ -307,6 +284,9 @@ def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int
     arm 1 only if the next step is bad there or the next true reading is above the median. The share of
     readings at or below the median then falls under (1 - eps)/2, and no bound holds (audit 1.m).
     """
+    check_count("steps", steps)
+    check_kind("law", law, Law, "use one of truearm.families")
+    check_kind("rng", rng, np.random.Generator, "use numpy.random.default_rng(seed)")
     truth, bad = _strike(rng, law, steps, check_eps(eps))  # one mark per time, shared by the arms
     fair = rng.random(steps - 1) < 0.5
     named = np.where(bad[:-1], bad[1:] | (truth[1:] > law.median), fair)

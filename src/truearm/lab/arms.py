@@ -4,22 +4,27 @@ Bigger is better in the lab. An instance may have its own attack, as the constru
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from truearm import bounds, families
 from truearm.bounds import Constants
+from truearm.bounds.contamination import as_array
 from truearm.bounds.lower import lifting
 from truearm.families import Law
-from truearm.lab.adversaries import Attack, Bad, Stationary
+from truearm.lab.adversaries import Attack, Bad, Spoils, Stationary, oblivious
 from truearm.problem import (
     Adversary,
+    as_number,
     check_adversary,
+    check_choice,
     check_count,
     check_eps,
+    check_flag,
+    check_kind,
     check_positive,
     check_quantile,
     require,
@@ -75,15 +80,54 @@ class Instance:
         return tuple(arm for arm, gap in enumerate(self.gaps) if gap <= tolerance)
 
 
+def check_instance(instance: Instance) -> None:
+    """Raise unless this is an instance."""
+    check_kind("instance", instance, Instance, "use one such as lab.instance('G2')")
+
+
+def as_list(name: str, values: Sequence[float]) -> list[float]:
+    """Return numbers as a list of floats."""
+    array = as_array(name, values)
+    require(array.ndim == 1, name, values, "be a list of numbers")
+    return array.tolist()  # type: ignore[no-any-return]
+
+
+def benign(instance: Instance, eps: float) -> Stationary:
+    """Return the oblivious attack whose bad readings are normal around each median, ten units wide."""
+    check_instance(instance)
+    return oblivious(
+        eps, tuple(families.gaussian(law.median, 10.0) for law in instance.arms)
+    )  # evidence section 5
+
+
+def worst(instance: Instance, eps: float, adversary: str = "oblivious") -> Stationary:
+    """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
+
+    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
+    that the power allows (audit 2.A), so it moves each median as far as contamination can.
+    """
+    check_instance(instance)
+    power = check_adversary(adversary)
+    is_best = [arm == instance.best for arm in range(len(instance.arms))]
+    bad = tuple(-math.inf if best else math.inf for best in is_best)
+    if power is not Adversary.MALICIOUS:
+        return Stationary(eps, bad, "any", power)
+    sides: tuple[Spoils, ...] = tuple("top" if best else "bottom" for best in is_best)
+    return Stationary(eps, bad, sides, power)
+
+
 def coins(shares: Sequence[float], *, name: str = "coins") -> Instance:
     """Return arms that succeed with these chances: their readings are at least 0 that often."""
-    laws = tuple(families.uniform(check_quantile(share, "share") - 1, share) for share in shares)
+    laws = tuple(
+        families.uniform(check_quantile(share, "share") - 1, share) for share in as_list("shares", shares)
+    )
     return Instance(name, laws, at_least=0.0)
 
 
 def translations(law: Law, gaps: Sequence[float], *, name: str = "translations") -> Instance:
     """Return one law as the best arm and its translations by the gaps below it as the others."""
-    return Instance(name, (law, *(law.affine(1.0, -gap) for gap in gaps)))
+    check_kind("law", law, Law, "use one of truearm.families")
+    return Instance(name, (law, *(law.affine(1.0, -gap) for gap in as_list("gaps", gaps))))
 
 
 def confounded(eps: float) -> Instance:
@@ -113,7 +157,12 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
     most exp(-2 n slack^2); slack is the a of audit 1.c, in [0, eps).
     """
-    require(0 <= slack < check_eps(eps), "slack", slack, f"be in [0, eps) = [0, {eps!r})")
+    require(
+        0 <= as_number("slack", slack, "use 0.01") < check_eps(eps),
+        "slack",
+        slack,
+        f"be in [0, eps) = [0, {eps!r})",
+    )
     law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
     attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
@@ -127,8 +176,9 @@ def lifted(
     `parameters` are those of the smoothed Bernoulli laws, the largest first; `constants` is "paper" for the
     lifting as printed, "sharp" for the repaired one (audit 1.h).
     """
+    parameters = as_list("parameters", parameters)
     is_first_best = len(parameters) > 0 and max(parameters) == parameters[0]
-    require(is_first_best, "parameters", list(parameters), "begin with the largest")
+    require(is_first_best, "parameters", parameters, "begin with the largest")
     power = check_adversary(adversary)
     lifts = [lifting(p, eps, adversary, best=arm == 0, constants=constants) for arm, p in enumerate(parameters)]
     laws = [
@@ -142,8 +192,11 @@ def lifted(
     return Instance(f"lifted, {constants}", tuple(laws), attack=attack)
 
 
+Kind = Literal["uniform", "cauchy", "normal_spread"]
+
+
 def howard_ramdas(
-    kind: Literal["uniform", "cauchy", "normal_spread"],
+    kind: Kind,
     quantile: float = 0.5,
     *,
     k: int = 10,
@@ -154,14 +207,14 @@ def howard_ramdas(
     Arm 0 is moved up by twice the slack in quantile levels, or has twice the spread of the others; then it is
     the best only for quantiles above the median.
     """
-    p = check_quantile(quantile)
+    check_choice("kind", kind, get_args(Kind))
+    p, slack = check_quantile(quantile), as_number("slack", slack, "use a quantile level such as 0.025")
     if kind == "uniform":
         first, rest = families.uniform(2 * slack, 1 + 2 * slack), families.uniform(0.0, 1.0)
     elif kind == "cauchy":
         rest = families.cauchy()
         first = rest.affine(1.0, 2 * (rest.ppf_left(p + slack) - rest.ppf_left(p)))
     else:
-        require(kind == "normal_spread", "kind", kind, "be 'uniform', 'cauchy' or 'normal_spread'")
         first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
     arms = (first, *[rest] * (check_count("k", k, 2) - 1))
     return Instance(f"Howard-Ramdas {kind} {p:g}", arms, p)
@@ -172,14 +225,21 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
 
     The medians are 1 and 1 - (j/k)^0.3 for j = 1, ..., k - 1; the noise has standard deviation 1/2.
     """
-    centers = [1.0, *(1 - (j / check_count("k", k, 2)) ** 0.3 for j in range(1, k))]
+    centers = [1.0, *(1 - (j / k) ** 0.3 for j in range(1, check_count("k", k, 2)))]
     arms = tuple(families.gaussian(center, 0.5) for center in centers)
-    attack = Stationary(0.1, tuple(families.cauchy(center) for center in centers)) if contaminated else None
+    attack = (
+        Stationary(0.1, tuple(families.cauchy(center) for center in centers))
+        if check_flag("contaminated", contaminated)
+        else None
+    )
     return Instance(f"Schreuder {k}", arms, attack=attack)
 
 
-def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5) -> Instance:
+def empirical(
+    samples: Mapping[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5
+) -> Instance:
     """Return arms that draw from given readings with replacement."""
+    check_kind("samples", samples, Mapping, "use a dict of readings by arm")
     return Instance(name, tuple(map(families.empirical, samples.values())), quantile)
 
 
@@ -219,6 +279,7 @@ INSTANCES: tuple[str, ...] = tuple(_NAMED)
 
 def instance(name: str) -> Instance:
     """Return an instance of the standard set by its name, one of `INSTANCES`."""
-    require(name in _NAMED, "instance", name, f"be one of {', '.join(INSTANCES)}")
+    is_known = isinstance(name, str) and name in _NAMED
+    require(is_known, "instance", name, f"be one of {', '.join(INSTANCES)}")
     law, places = _NAMED[name]
     return Instance(name, tuple(map(law, places)))

@@ -18,8 +18,18 @@ from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import SAME_LEVEL, Array, Law, Located, Piecewise, Shape
 from truearm.lab.adversaries import Attack, Observed
-from truearm.lab.arms import Instance
-from truearm.problem import Contamination, Tolerance, check_eps, check_reach, require
+from truearm.lab.arms import Instance, as_list, check_instance
+from truearm.problem import (
+    Contamination,
+    Tolerance,
+    as_number,
+    check_choice,
+    check_count,
+    check_eps,
+    check_kind,
+    check_reach,
+    require,
+)
 
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
 _SYMMETRIC = (Shape("gaussian"), Shape("laplace"), Shape("logistic"))  # with a monotone likelihood ratio
@@ -63,9 +73,11 @@ def limit(
 
 def observed(instance: Instance, attack: Attack | None = None) -> tuple[Observed, ...]:
     """Return the laws of the readings of all arms of an instance."""
-    source = attack or instance.attack
+    check_instance(instance)
+    source = attack if attack is not None else instance.attack
     if source is None:
         return tuple(Observed(law) for law in instance.arms)
+    check_kind("attack", source, Attack, "use one such as lab.worst(instance, 0.05)")
     return tuple(source.observed(law, arm) for arm, law in enumerate(instance.arms))
 
 
@@ -77,6 +89,9 @@ def characteristic_time(
     The laws are those of the readings, bad ones included; the levels are the least masses of L and U in the worlds
     to be ruled out.
     """
+    check_kind("laws", laws, Sequence, "use a list of laws")
+    check_kind("levels", levels, Levels, "use Levels(low=0.5, high=0.5)")
+    require(check_count("best", best, 0) < max(1, len(laws)), "best", best, "be the place of a law")
     if len(laws) < 2:
         return Limit(0.0, (1.0,), best)
     if not is_decidable(laws, levels, best=best, tolerance=tolerance):
@@ -109,6 +124,9 @@ def _against(
     laws: Sequence[Observed | Law], best: int, tolerance: float
 ) -> tuple[Observed, list[Observed], list[int]]:
     """Return the leader, the different laws of its rivals made worse by the tolerance, and which one each has."""
+    for law in laws:
+        require(isinstance(law, Observed | Law), "laws", law, "be laws", "use those of truearm.families")
+    tolerance = as_number("tolerance", tolerance, "use a number such as 0.1")
     seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
     keys = [
         (id(law.clean), law.eps, id(law.bad) if isinstance(law.bad, Law) else law.bad, law.spoils) for law in seen
@@ -165,8 +183,9 @@ def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
 
 def bernoulli_limit(means: Sequence[float]) -> Limit:
     """Return the limit for the means of Bernoulli arms, which nothing contaminates (Garivier and Kaufmann)."""
+    means = as_list("means", means)
     is_right = len(means) > 1 and all(0 < mean < 1 for mean in means)
-    require(is_right, "means", list(means), "be at least two numbers in (0, 1)")
+    require(is_right, "means", means, "be at least two numbers in (0, 1)")
     best = int(np.argmax(means))
     rivals = [arm for arm in range(len(means)) if arm != best]
     if any(means[arm] == means[best] for arm in rivals):
@@ -187,6 +206,7 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
     must be one normal, Laplace or logistic law in different places. With one meeting point x for all rivals,
     no method needs less than min(1/d(m_1, x), sum 1/d(m_j, x)), for every x (docs/optimality.md).
     """
+    check_instance(instance)
     shape, scale = _common_shape(instance)
     check_eps(eps)
     places = np.asarray(instance.values) / scale
@@ -227,8 +247,11 @@ def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float
     """
     from scipy.integrate import fixed_quad
 
+    is_far = 0 <= as_number("distance", distance, "use a distance in units of scale") < math.inf
+    require(is_far, "distance", distance, "be finite and >= 0")
+    check_eps(eps)
+    check_choice("shape", shape.name if isinstance(shape, Shape) else shape, [law.name for law in _SYMMETRIC])
     half, law = distance / 2, Shape(shape) if isinstance(shape, str) else shape
-    require(law in _SYMMETRIC, "shape", shape, "be 'gaussian', 'laplace' or 'logistic'")
 
     def below(z: float) -> float:  # the first law, centered at -half
         return float(law.cdf(np.asarray(z + half)))
@@ -265,6 +288,8 @@ def minimax_pulls(
     The instance is compared in units of its largest m2 with the repaired lifting, whose arms share one m2
     (audit 1.h); both families are closed under changes of unit (Lemma 23). The reach must be below 1/4.
     """
+    check_instance(instance)
+    tolerance = as_number("tolerance", tolerance, "use a number such as 0.1")
     against = Contamination.of(contamination)
     if against is None:
         raise InvalidArgument("contamination must be a fraction or a Contamination, but got None")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, Unpack, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Unpack, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,22 @@ from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
 from truearm.evidence.sample import orient
 from truearm.lab.adversaries import Attack, Stationary
-from truearm.lab.arms import Instance
+from truearm.lab.arms import Instance, check_instance
 from truearm.lab.limits import limit
 from truearm.policies import Policy, Told, choose_policy
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import Adversary, Interval, Problem, ProblemOptions, check_count, fix_options, refuse, require
+from truearm.problem import (
+    Adversary,
+    Interval,
+    Problem,
+    ProblemOptions,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    fix_options,
+    refuse,
+)
 
 Floats = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
@@ -97,15 +108,15 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
         if sum(issued.values()) + sum(decision.values()) > max_pulls:
             decision = policy.standing(state).so_far or Verdict(status=Status.EXHAUSTED, candidates=arms)
             break
-        told = {}
+        readings = {}
         for arm, n in decision.items():
             first = issued[arm]
             issued[arm] += n
             values = tapes.upto(arms.index(arm), issued[arm])[first : issued[arm]]
             if problem.target == "share":  # tapes of quantiles are oriented as they are
                 values = orient(values, problem, arm)
-            told[arm] = Told(np.arange(first, issued[arm]), values)
-        state = policy.tell(state, told, issued)
+            readings[arm] = Told(np.arange(first, issued[arm]), values)
+        state = policy.tell(state, readings, issued)
     answer = None if decision.best is None else arms.index(decision.best)
     rejected = tuple(i for i, arm in enumerate(arms) if arm in decision.rejected)
     return Run(decision.status, answer, tuple(issued.values()), rejected)
@@ -279,7 +290,11 @@ def simulate(
     >>> done.summary.answered.count, done.summary.pulls > done.limit
     (10, True)
     """
-    given: ProblemOptions = {"contamination": "blind" if options.get("rounds") else None, **options}
+    check_instance(instance)
+    if adversary is not None:
+        check_kind("adversary", adversary, Attack, "use one such as lab.worst(instance, 0.05)")
+    rounds = check_flag("rounds", options.get("rounds", False))
+    given: ProblemOptions = {"contamination": "blind" if rounds else None, **options}
     given = fix_options(given, quantile=instance.quantile, at_least=instance.at_least, goal=None)
     problem = Problem.of((f"arm {i}" for i in range(len(instance.arms))), **given)
     chosen = policy if isinstance(policy, Runner) else choose_policy(problem, policy)
@@ -298,8 +313,7 @@ def simulate(
 
 
 def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) -> bool:
-    is_known = engine in ("auto", "compiled", "python")
-    require(is_known, "engine", engine, "be 'auto', 'compiled' or 'python'")
+    check_choice("engine", engine, get_args(Engine))
     if engine == "python" or isinstance(policy, Runner):
         return False
     if importlib.util.find_spec("numba") is None:

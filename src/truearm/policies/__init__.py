@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +97,11 @@ class Judged:
         arms = zip(self.problem.arms, self.samples, strict=True)
         return {arm: self.first - sample.n for arm, sample in arms if sample.n < self.first}
 
-    def after(self, told: Mapping[str, Told], issued: Mapping[str, int]) -> Self:
-        """Return the state after new readings; pulls issued but not told yet are out."""
+    def after(self, readings: Mapping[str, Told], issued: Mapping[str, int]) -> Self:
+        """Return the state after new readings; issued pulls without one are out."""
         arms = self.problem.arms
         by_arm = zip(arms, self.samples, strict=True)
-        samples = (_add_readings(sample, told.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
+        samples = (_add_readings(sample, readings.get(arm), issued.get(arm, sample.n)) for arm, sample in by_arm)
         # readings of pulls that were out when an entry began or ended belong to it
         entries = (
             entry._replace(
@@ -109,7 +109,7 @@ class Judged:
                 until=entry.until and _add_readings(entry.until, new, entry.until.n),
             )
             for entry in self.judge.entries
-            for new in (told.get(arms[entry.arm]),)
+            for new in (readings.get(arms[entry.arm]),)
         )
         return replace(self, judge=self.judge.after(tuple(samples), entries=tuple(entries)))
 
@@ -142,9 +142,9 @@ class Judged:
         )
 
 
-def _add_readings(sample: "Sample", told: Told | None, n: int) -> "Sample":
+def _add_readings(sample: "Sample", new: Told | None, n: int) -> "Sample":
     """Return the sample of the first n pulls, with those readings that answer one of them."""
-    indices, values = told or Told(np.empty(0, dtype=np.intp), np.empty(0))
+    indices, values = new or Told(np.empty(0, dtype=np.intp), np.empty(0))
     early = indices < n
     indices, values = indices[early], values[early]
     if not values.size and n == sample.n:
@@ -174,7 +174,7 @@ class Policy(Protocol[State]):
     def ask(self, state: State) -> Batch | Verdict:
         """Return the next batch, or the verdict."""
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    def tell(self, state: State, readings: Mapping[str, Told], issued: Mapping[str, int], /) -> State:
         """Return the state after more readings; `issued` counts the pulls handed out of each arm so far."""
 
     def standing(self, state: State) -> "Standing":
@@ -259,11 +259,11 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
 
 def choose_policy(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
     """Return the policy of a study; rounds have their own."""
-    name = "paired" if problem.rounds and policy == "toptwo" else policy
-    made = by_name(name) if isinstance(name, str) else name
+    name = "paired" if problem.rounds and isinstance(policy, str) and policy == "toptwo" else policy
+    made: Any = name if hasattr(name, "start") else by_name(name)
     is_wrong = problem.rounds and type(made).__name__ != "Paired"
     refuse(is_wrong, f"rounds=True has its own policy, but got policy={policy!r}; remove policy", "policy", policy)
-    return made
+    return cast("Policy[Any]", made)
 
 
 _CLASSES = {

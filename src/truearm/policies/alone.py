@@ -49,8 +49,8 @@ class Alone:
             return _verdict(state, fixed=True)
         return _verdict(state) if _is_narrow(state) else {arm: max(1, int(GROWTH * n))}
 
-    def tell(self, state: Judged, told: Mapping[str, Told], issued: Mapping[str, int]) -> Judged:
-        return state.after(told, issued)
+    def tell(self, state: Judged, readings: Mapping[str, Told], issued: Mapping[str, int]) -> Judged:
+        return state.after(readings, issued)
 
     def standing(self, state: Judged) -> Standing:
         (arm,) = state.problem.arms

@@ -109,8 +109,8 @@ class AgainstControl(Eager):
         )
         return _decide(state)
 
-    def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
-        return _decide(state.after(told, issued))
+    def tell(self, state: ControlState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
+        return _decide(state.after(readings, issued))
 
     def standing(self, state: ControlState) -> Standing:
         arms, judge = state.problem.arms, state.judge

@@ -107,9 +107,9 @@ class Lucb(Eager):
         first = first_count(lambda n: self._rank(state, n, levels.high) >= 1) if self.growth else 1
         return replace(state, decision=dict.fromkeys(problem.arms, first))
 
-    def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
+    def tell(self, state: LucbState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
         samples, limits = list(state.samples), list(state.limits)
-        for arm, new in told.items():
+        for arm, new in readings.items():
             i = state.problem.arms.index(arm)
             samples[i] = samples[i].extend(new.values)
             limits[i] = self._limits(state, samples[i])

@@ -84,8 +84,8 @@ class Paired(Eager):
         )
         return _decide(state)
 
-    def tell(self, state: PairedState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
-        return _decide(state.after(told, issued))
+    def tell(self, state: PairedState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
+        return _decide(state.after(readings, issued))
 
     def standing(self, state: PairedState) -> Standing:
         arms, judge = state.problem.arms, state.judge

@@ -99,8 +99,8 @@ class Uniform(_Rounds):
         state = _start(problem, n)
         return _tolerate(replace(state, leader=0)) or state  # the only arm
 
-    def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        problem, state = state.problem, _merge(state, told)
+    def tell(self, state: PaperState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
+        problem, state = state.problem, _merge(state, readings)
         bad = most_bad(state.count, problem.delta / len(problem.arms) / 3, problem.declared.eps)  # evidence T8c
         state = _exclude(state, medians, problem.tolerance.amount / 2, bad)  # Thm 2, Thm 14
         exhausted = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
@@ -129,8 +129,8 @@ class Elimination(_Rounds):
     def start(self, problem: Problem) -> PaperState:
         return _start(problem, self._total(problem, 1, 0))
 
-    def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        state = _merge(state, told)
+    def tell(self, state: PaperState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
+        state = _merge(state, readings)
         problem, n, k = state.problem, state.count, len(state.problem.arms)
         share = bounds.round_delta(problem.delta, k, state.round) / 3
         bad = most_bad(n, share, problem.declared.eps)  # evidence T8c: a third of the round's error
@@ -202,8 +202,8 @@ class PartialIdentification(_Rounds):
         require(is_whole, "biases", self.biases, "name every arm", "use 0.0 for an estimator without bias")
         return _start(problem, 1, estimated=True)
 
-    def tell(self, state: PaperState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
-        state = _merge(state, told)
+    def tell(self, state: PaperState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> PaperState:  # noqa: ARG002
+        state = _merge(state, readings)
         n, problem = state.count, state.problem
         share = bounds.round_delta(problem.delta, len(problem.arms), state.round)
         radius = float(self.radius(n, share))
@@ -265,10 +265,10 @@ def _start(problem: Problem, first: int, *, estimated: bool = False) -> PaperSta
     return _go_on(PaperState(problem, (Sample(),) * k, tuple(range(k)), *ends, estimated=estimated), first)
 
 
-def _merge(state: PaperState, told: Mapping[str, Told]) -> PaperState:
+def _merge(state: PaperState, readings: Mapping[str, Told]) -> PaperState:
     """Return the state with a round's readings."""
     pairs = zip(state.problem.arms, state.samples, strict=True)
-    samples = tuple(sample.extend(told[arm].values) if arm in told else sample for arm, sample in pairs)
+    samples = tuple(sample.extend(readings[arm].values) if arm in readings else sample for arm, sample in pairs)
     return replace(state, round=state.round + 1, samples=samples)
 
 

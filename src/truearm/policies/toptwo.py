@@ -86,8 +86,8 @@ class TopTwo(Eager):
         )
         return _decide(state)
 
-    def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
-        return _decide(state.after(told, issued))
+    def tell(self, state: TopTwoState, readings: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
+        return _decide(state.after(readings, issued))
 
     def standing(self, state: TopTwoState) -> Standing:
         arms = state.problem.arms
