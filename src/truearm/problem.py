@@ -50,6 +50,9 @@ class Interval(NamedTuple):
         return 0.0 if self.low == self.high else self.high - self.low
 
 
+UNBOUNDED = Interval(-math.inf, math.inf)
+
+
 class Pull(NamedTuple):
     """A request for one reading of one arm."""
 
@@ -91,7 +94,8 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_kind(name: str, value: object, kind: type, remedy: str) -> None:
     """Raise unless a value is of a class."""
-    require(isinstance(value, kind), name, value, f"be a {kind.__name__}", remedy)
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    require(isinstance(value, kind), name, value, f"be {article} {kind.__name__}", remedy)
 
 
 def check_arms(arms: Iterable[str]) -> tuple[str, ...]:

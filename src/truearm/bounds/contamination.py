@@ -17,6 +17,7 @@ from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import (
     Adversary,
     Interval,
+    as_text,
     check_adversary,
     check_choice,
     check_count,
@@ -55,7 +56,7 @@ def as_array(name: str, values: ArrayLike) -> Any:  # noqa: ANN401 - numbers are
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name} must be numbers, but got {values!r:.80}", name, values) from None
+        raise InvalidArgument(f"{name} must be numbers, but got {as_text(values)}", name, values) from None
 
 
 def check_positives(name: str, value: Numbers) -> Any:  # noqa: ANN401

@@ -32,8 +32,8 @@ Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]
 
 FIRST = 129  # first cuts: this many evenly in value, and in the level of each law
 _NEW_CUTS = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
-_ROUNDS = 12
-_TINY = 1e-12
+_ROUNDS = 12  # at most: the spacing is then below that of floats
+_TINY = 1e-12  # distance from levels 0 and 1, where a divergence may be infinite
 _CUT_ACCURACY = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
 
 

@@ -36,7 +36,7 @@ from truearm.evidence.judge import FALSE_ALARM
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import deciding_limit, is_binary
 from truearm.evidence.wins import apart
-from truearm.problem import Adversary, Interval, Problem, refuse, require
+from truearm.problem import UNBOUNDED, Adversary, Problem, refuse, require
 
 NOTHING = Breakdown(None, None, None)
 _STRICT = (Status.CERTIFIED, Status.SEPARATED)
@@ -163,8 +163,7 @@ def as_measured(judge: Judge, tapes: Readings) -> Judge:
 
 def describe(judge: Judge, i: int, *, known: bool = True) -> Arm:
     """Return what is known of one arm, for all arms at once; only what was observed unless `known`."""
-    name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
-    true, core = endless, endless
+    name, n, true, core = judge.problem.arms[i], judge.samples[i].n, UNBOUNDED, UNBOUNDED
     if n and known:
         true, core = judge.intervals(i, judge.problem.declared)
     return Arm(name, n, judge.estimate(i), *true, *core, *judge.spread(i, known=known))

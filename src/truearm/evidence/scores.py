@@ -34,7 +34,7 @@ def log_score_evidence(differences: Floats, m0: float, items: int | None = None)
     if items is not None:
         left = items - np.arange(n)  # items not yet drawn, the current one included
         level = np.minimum((items * m0 - before[:-1]) / left, 1.0)  # extensions B2
-        refuted = np.logical_or.accumulate(before[1:] - (left - 1) > items * m0 + 1e-9)  # extensions B2
+        refuted = np.logical_or.accumulate(before[1:] - (left - 1) > items * m0 + _ROUNDING)  # extensions B2
     room = 1 + level
     ratio = np.divide(differences - level, room, out=np.zeros(n), where=room > 0)
     steps = np.log1p(np.maximum(BETS[:, None] * ratio, -BETS[:, None]))

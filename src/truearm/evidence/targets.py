@@ -16,9 +16,8 @@ from truearm.bounds.search import last_true
 from truearm.evidence.levels import Trust, divergence
 from truearm.evidence.sample import Floats, Sample, Shift, shift_sample
 from truearm.evidence.search import Evidence, Portfolio, Product, Stake
-from truearm.problem import Adversary, Contamination, Design, Interval, Problem
+from truearm.problem import UNBOUNDED, Adversary, Contamination, Design, Interval, Problem
 
-ENDLESS = Interval(-math.inf, math.inf)
 _FEW = 0.1  # share of an arm's readings that may be zero or negative if ratios are used
 
 
@@ -134,7 +133,7 @@ class Target(ABC):
     ) -> tuple[Interval, Interval]:
         """Return where an arm's true value lies, in the user's units, and what contamination leaves of it."""
         del sample, contamination, error, design  # nothing is claimed about one arm by default
-        return ENDLESS, ENDLESS
+        return UNBOUNDED, UNBOUNDED
 
     def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:  # noqa: ARG002
         """Return the observed median absolute deviation and an interval of the true one."""

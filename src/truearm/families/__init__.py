@@ -23,7 +23,7 @@ from truearm.bounds import special
 from truearm.bounds.contamination import as_array
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
-from truearm.problem import Interval, Regularity, as_number, check_positive, check_reach, require
+from truearm.problem import Interval, Regularity, as_number, as_text, check_positive, check_reach, require
 
 __all__ = [
     "Law",
@@ -49,7 +49,7 @@ Side = Literal["left", "right"]
 
 SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
 MAX_ATOMS = 2**20  # a discrete law from scipy.stats is tabulated; beyond this it would not fit in a cache
-MAX_LOG = 700  # of a lognormal median: exp of a little more overflows, and a quantile is a multiple of it
+MAX_LOG = 700  # of a lognormal median: exp(709.8) overflows, and other quantiles need room too
 
 
 class Law(ABC):
@@ -301,7 +301,7 @@ class Located(Law):
         below, upto = self.shape.cdf([start, stop])
         by_level = self.shape.ppf(np.linspace(below, upto, 1025))
         grid = np.unique(np.concatenate([np.linspace(start, stop, 4097), np.clip(by_level, start, stop)]))
-        for _ in range(12):  # ever finer grids around the lowest point
+        for _ in range(12):  # grids around the lowest point, each 32 times finer: to the last bit
             lowest = int(np.argmin(pdf(grid)))
             start, stop = grid[max(lowest - 1, 0)], grid[min(lowest + 1, grid.size - 1)]
             least, grid = float(pdf(grid[lowest])), np.linspace(start, stop, 65)
@@ -314,7 +314,7 @@ def _quantile_end(shape: Any, p: Array, side: Side) -> Array:  # noqa: ANN401 - 
     if isinstance(shape, Shape):
         return inside
     end = shape.ppf(np.clip(p - SAME_LEVEL if side == "left" else p + SAME_LEVEL, 0.0, 1.0))
-    rounding = 1e-9 * float(np.ptp(shape.ppf([0.25, 0.75])))
+    rounding = 1e-9 * float(np.ptp(shape.ppf([0.25, 0.75])))  # quantiles of scipy.stats are no more exact
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(end) & (np.abs(end - inside) > rounding), end, inside)
 
@@ -430,7 +430,7 @@ def _as_rows(name: str, rows: Iterable[Sequence[float]], columns: Sequence[str])
     try:
         return np.asarray(list(rows), dtype=float).reshape(-1, len(columns))
     except (TypeError, ValueError):
-        msg = f"{name} must be a list of ({', '.join(columns)}), but got {rows!r:.80}"
+        msg = f"{name} must be a list of ({', '.join(columns)}), but got {as_text(rows)}"
         raise InvalidArgument(msg, name, rows) from None
 
 

@@ -15,12 +15,12 @@ from typing import Any, Literal, NamedTuple, Protocol, Unpack, get_args, runtime
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
 from truearm.evidence.sample import orient
+from truearm.evidence.shares import highest_level
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance, check_instance
 from truearm.lab.limits import limit
@@ -167,10 +167,8 @@ class Rate:
     @classmethod
     def of(cls, count: int, trials: int) -> "Rate":
         """Return the rate of `count` among `trials`."""
-        tail = 0.025
-        low = float(betaincinv(count, trials - count + 1, tail)) if count > 0 else 0.0
-        high = float(betaincinv(count + 1, trials - count, 1 - tail)) if count < trials else 1.0
-        return cls(count, count / trials, Interval(low, high))
+        most, rest = (highest_level(hits, trials, 0.025, "fixed") for hits in (count, trials - count))
+        return cls(count, count / trials, Interval(1 - rest, most))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ Batch = Mapping[str, int]
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
-FUTILITY = 1.05  # growth of the pulls between two checks for futility
+FUTILITY = 1.05  # growth of the pulls between two checks for futility, which hold at all times together
+SHARES = (0.05, 0.95)  # limits of an arm's share of a batch of two arms; evidence section 4
 
 
 class Told(NamedTuple):

@@ -16,10 +16,9 @@ from truearm.claims.certify import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
-from truearm.policies import FUTILITY, GROWTH, START, Eager, Judged, Look, Standing, Told, put
+from truearm.policies import FUTILITY, GROWTH, SHARES, START, Eager, Judged, Look, Standing, Told, put
 from truearm.problem import Problem, check_count
 
-SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is recomputed
 SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
 STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply

@@ -23,7 +23,7 @@ from truearm.errors import OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_compares
-from truearm.problem import Interval, Problem, as_number, check_count, require
+from truearm.problem import UNBOUNDED, Interval, Problem, as_number, check_count, require
 
 
 @lru_cache(maxsize=1 << 16)
@@ -35,9 +35,6 @@ def limit_rank(n: int, p0: float, alpha: float, t_opt: int = 1000) -> int:
     log = 2 * math.log(1 / (2 * alpha))
     concentration = max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
     return int(bounds.sequential_rank(n, p0, alpha, Prior((concentration,), (1.0,))))
-
-
-UNKNOWN = Interval(-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +95,7 @@ class Lucb(Eager):
             Levels.of(problem.level, problem.contamination).high,
         )  # audit 2.A
         empty = Sample.of([])
-        state = LucbState(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
+        state = LucbState(problem, levels, (empty,) * k, (UNBOUNDED,) * k, leader_next=False, decision={})
         if k == 1:
             return replace(state, decision=_make_verdict(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified

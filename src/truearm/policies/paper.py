@@ -24,7 +24,7 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import OutOfReach
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_compares
-from truearm.problem import Interval, Problem, require
+from truearm.problem import UNBOUNDED, Interval, Problem, require
 
 Floats = NDArray[np.float64]
 
@@ -224,7 +224,7 @@ class PartialIdentification(_Rounds):
     def _estimate(self, sample: Sample, _least: float) -> Interval:
         value = float(self.estimator(np.append(sample.values, np.full(sample.missing, np.nan))))
         if math.isnan(value) or value == -math.inf:  # an estimator has no upper end for censored readings
-            return Interval(-math.inf, math.inf)
+            return UNBOUNDED
         return Interval(value, value)
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 from truearm.claims.certificate import Status
 from truearm.evidence import Entry, Judge
-from truearm.policies import FUTILITY, GROWTH, START, Eager, Judged, Look, Standing, Told, put
+from truearm.policies import FUTILITY, GROWTH, SHARES, START, Eager, Judged, Look, Standing, Told, put
 from truearm.problem import Problem, check_count
 
-SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
 EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
 # growth of a pair of arms after which its evidence is recomputed, and its cut is searched again; 1 needed

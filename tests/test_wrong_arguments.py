@@ -1,0 +1,75 @@
+"""A wrong value of any argument of a public function ends in one sentence, or in an answer."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import truearm as ta
+from truearm import bounds, families, lab, lower_bounds
+from truearm.errors import InvalidArgument, TruearmError
+from truearm.evidence import Levels
+
+WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
+LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
+GOOD = {  # values of all arguments that have no default
+    **{"eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
+    **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
+    **{"below": 0.2, "radius": 0.05, "t": 0.1, "median": 1.0, "mad": 0.2, "medians": [1.0, 2.0], "weight": 0.75},
+    **{"biases": [0.1, 0.1], "bias_best": 0.1, "bias_selected": 0.1, "eta": 0.1, "tolerance": 0.01, "best": 0.5},
+    **{"arm": LIFTING, "values": [1.0, 2.0], "weights": [1.0, 1.0], "frozen": LAW, "instance": lab.instance("G2")},
+    **{"shares": [0.5, 0.4], "slack": 0.01, "parameters": [0.5, 0.4], "kind": "uniform", "samples": {"a": [1.0]}},
+    **{"name": "G2", "means": [0.5, 0.4], "distance": 1.0, "shape": "gaussian", "contamination": 0.05, "bad": 1},
+    **{"spoils": "top", "laws": [LAW, families.gaussian(-1.0)], "levels": Levels(0.5, 0.5), "steps": 5, "s": 3},
+    **{"rng": np.random.default_rng(1), "gaps": [0.1], "x": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0], "checked": 100},
+}
+INTERVALS = [ta.quality_curve, ta.mad_interval, ta.quantile_interval, ta.median_interval, ta.identification]
+UNCHECKED = {"play", "inner_levels", "amplified", "simulate"}  # parts of a run, and what takes a problem's options
+
+
+def functions():
+    for module in (bounds, lower_bounds, families, lab):
+        names = {*getattr(module, "__all__", dir(module))} - UNCHECKED
+        found = [getattr(module, name) for name in sorted(names) if not name.startswith("_")]
+        prefix = module.__name__ if module is lower_bounds else "truearm"
+        yield from (f for f in found if inspect.isfunction(f) and f.__module__.startswith(prefix))
+    yield from (*INTERVALS, ta.is_better, ta.breakdown, ta.audit, ta.moments, ta.least_eps)
+
+
+@pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__name__)
+def test_a_wrong_value_ends_in_one_sentence(function):
+    parameters = inspect.signature(function).parameters
+    needed = {name: GOOD[name] for name, p in parameters.items() if p.default is p.empty}
+    for name in parameters:
+        for wrong in WRONG:
+            message = ""
+            try:
+                function(**needed | {name: wrong})
+            except TruearmError as error:
+                message = str(error)
+            assert "\n" not in message, (name, wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ta.Study("AB", rounds=np.array([True, False])), "rounds must be True or False, but got array"),
+        (lambda: ta.find_best({"A": min}, rounds=np.array([0, 1])), "rounds must be True or False, but got array"),
+        (lambda: ta.plan(rounds=[True]), r"rounds must be True or False, but got \[True\]"),
+        (lambda: ta.Study(["A"], goal=np.array(["min", "max"])), "goal must be 'max' or 'min', but got array"),
+        (lambda: ta.Study(["A"], contamination=np.array([1, 2])), "contamination must be a number"),
+        (lambda: ta.Study(["A"], policy=5), "policy must be one of .*, but got 5"),
+        (lambda: lab.simulate("toptwo", lab.instance("G2"), 3), "adversary must be an Attack, but got 3; use"),
+        (lambda: families.lognormal(1000), "mu must be between -700 and 700, but got 1000"),
+        (lambda: families.gaussian(math.inf), "loc must be finite, but got inf"),
+        (lambda: families.piecewise(atoms=[(1.0,)]), r"atoms must be a list of \(value, mass\), but got"),
+        (lambda: bounds.effective_gaps([1, 2], [1, 2, 3]), "medians and biases must have equal shapes, but got"),
+        (lambda: bounds.shift(5, 0.1, "oblivious"), "law must be a law, but got 5; use one of truearm.families"),
+        (lambda: bounds.lower_rank(2**60, 0.5, 0.1), "is too large; use at most 9,007"),
+        (lambda: lower_bounds.lifting(0.5, 0, "malicious", best=3), "best must be True or False, but got 3"),
+    ],
+)
+def test_a_wrong_value_is_named(call, words):
+    with pytest.raises(InvalidArgument, match=words):
+        call()
