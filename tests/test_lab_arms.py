@@ -1,14 +1,11 @@
 """Instances: what the paper, the literature and docs/evidence.md say of them."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from reference import vectors
 from truearm import bounds, families, lab
-from truearm.errors import InvalidArgument, OutOfReach
 
 VECTORS = vectors("vectors")
 
@@ -79,20 +76,3 @@ def test_liftings_match_the_vectors_and_show_smoothed_bernoulli_readings(adversa
         seen = families.smoothed_bernoulli(p[arm], weight=0.5 if constants == "paper" else 0.75)
         x = np.array([-0.1, 0.0, 0.2, 0.7, 0.999, 1.0])
         np.testing.assert_allclose(lab.observed(one)[arm].cdf(x), seen.cdf(x), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: lab.instance("G3"), InvalidArgument, "one of G2, G2s"),
-        (lambda: lab.howard_ramdas("normal"), InvalidArgument, "kind must be"),
-        (lambda: lab.lifted([0.45, 0.6], 0.05), InvalidArgument, "begin with the largest"),
-        (lambda: lab.lifted([0.6, 0.45], 0.1), OutOfReach, "1/15"),
-        (lambda: lab.malicious_extreme(0.1, 0.1), InvalidArgument, "slack must be"),
-        (lambda: lab.Instance("none", ()), InvalidArgument, "number of arms"),
-        (lambda: lab.Instance("bad", (families.gaussian(),), math.nan), InvalidArgument, "quantile"),
-    ],
-)
-def test_values_outside_the_domain_are_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

@@ -9,7 +9,7 @@ from scipy import optimize
 from reference import vectors
 from truearm import families, lab
 from truearm.bounds.limits import kl
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import OutOfReach
 from truearm.families import Shape
 
 VECTORS = vectors("vectors", "evidence_vectors")
@@ -128,21 +128,3 @@ def test_the_minimax_form_is_theorem_16_in_units_of_the_lifting():
     assert found == pytest.approx(vector["expected"])
     with pytest.raises(OutOfReach, match="7/45"):
         lab.minimax_pulls(_pair(1.0), 0.05, 0.05)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: lab.limit(_pair(1.0), tolerance="2%"), "absolute"),
-        (lambda: lab.limit(_pair(1.0), lab.Steering(0.1, best=0)), "not stationary"),
-        (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
-        (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
-        (lambda: lab.known_shape_limit(lab.instance("C2"), 0.1), "normal, Laplace or logistic"),
-        (lambda: lab.least_favorable_kl(1.0, 0.1, Shape("cauchy")), "shape must be"),
-        (lambda: lab.minimax_pulls(_pair(1.0), None, 0.05), "contamination must be"),
-        (lambda: lab.limit(_pair(1.0)).pulls(0.0), "delta must be"),
-    ],
-)
-def test_values_outside_the_domain_are_refused(call, words):
-    with pytest.raises(InvalidArgument, match=words):
-        call()

@@ -102,13 +102,6 @@ def test_a_plausible_range_is_simulated_without_a_limit():
     assert np.isnan(done.limit)
 
 
-def test_wrong_arguments_are_named():
-    with pytest.raises(InvalidArgument, match="engine must be"):
-        simulate("toptwo", PAIR, engine="fast")
-    with pytest.raises(InvalidArgument, match="replications"):
-        simulate("toptwo", PAIR, None, 0)
-
-
 @pytest.mark.parametrize("name", ["C5", "G5w"])
 def test_no_run_is_caught_between_two_arms_that_are_not_the_best(name):
     pytest.importorskip("numba")

@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from reference import vectors
 from truearm import bounds, families
 from truearm.bounds import lower as lower_bounds
-from truearm.errors import OutOfReach
 
 VECTORS = vectors("vectors")
 FIELDS = {"m1_tilde": "observed_median", "m1": "median", "m2": "m2", "B_needed": "B", "B": "B", "U": "bias"}
@@ -123,22 +122,3 @@ def test_the_constant_of_theorem_16_comes_from_its_parts():
     C = lower_bounds.kl_curvature(4 / 15, 0.75)
     assert math.isclose(C, 225 / 352)
     assert math.isclose(lower_bounds.REPAIRED_CONSTANT, 1 / (4 * 9 * C))  # median gap = parameter gap / 3
-
-
-REFUSALS = {
-    "delta < 3/20": lambda: lower_bounds.contaminated_lower_bound([0.1], 0.0, 0.2, eps=0.01, reach=0.1),
-    "eps < 1/15": lambda: lower_bounds.contaminated_lower_bound([0.1], 0.0, 0.1, eps=0.1, reach=0.1),
-    "reach < 1/4": lambda: lower_bounds.contaminated_lower_bound([0.1], 0.0, 0.1, eps=0.01, reach=0.3),
-    "< 7/45": lambda: lower_bounds.contaminated_lower_bound([0.1], 0.1, 0.1, eps=0.01, reach=0.1),
-    "positive tolerance": lambda: lower_bounds.contaminated_lower_bound([0.0], 0.0, 0.1, eps=0.01, reach=0.1),
-    r"leave \[eta": lambda: lower_bounds.bernoulli_lower_bound([0.1], 0.2, 0.1, best=0.6, eta=1 / 3),
-    "p=0.9": lambda: lower_bounds.lifting(0.9, 0.05, "malicious", best=True),
-    "eps=0.2": lambda: lower_bounds.lifting(0.5, 0.2, "malicious", best=True),
-    "weight=0.2": lambda: lower_bounds.smoothed_bernoulli_median(0.5, 0.2),
-}
-
-
-@pytest.mark.parametrize("message", REFUSALS)
-def test_a_failed_condition_is_named(message):
-    with pytest.raises(OutOfReach, match=message):
-        REFUSALS[message]()

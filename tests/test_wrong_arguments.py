@@ -5,20 +5,23 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import truearm as ta
 from truearm import bounds, families, lab, lower_bounds
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.evidence import Levels
+from truearm.families import Shape
 
 WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
 LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
+PAIR = lab.instance("G2")
 GOOD = {  # values of all arguments that have no default
     **{"eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
     **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
     **{"below": 0.2, "radius": 0.05, "t": 0.1, "median": 1.0, "mad": 0.2, "medians": [1.0, 2.0], "weight": 0.75},
     **{"biases": [0.1, 0.1], "bias_best": 0.1, "bias_selected": 0.1, "eta": 0.1, "tolerance": 0.01, "best": 0.5},
-    **{"arm": LIFTING, "values": [1.0, 2.0], "weights": [1.0, 1.0], "frozen": LAW, "instance": lab.instance("G2")},
+    **{"arm": LIFTING, "values": [1.0, 2.0], "weights": [1.0, 1.0], "frozen": LAW, "instance": PAIR},
     **{"shares": [0.5, 0.4], "slack": 0.01, "parameters": [0.5, 0.4], "kind": "uniform", "samples": {"a": [1.0]}},
     **{"name": "G2", "means": [0.5, 0.4], "distance": 1.0, "shape": "gaussian", "contamination": 0.05, "bad": 1},
     **{"spoils": "top", "laws": [LAW, families.gaussian(-1.0)], "levels": Levels(0.5, 0.5), "steps": 5, "s": 3},
@@ -54,13 +57,50 @@ def test_a_wrong_value_ends_in_one_sentence(function):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: families.gaussian(0, 0), "scale must be positive"),
+        (lambda: families.uniform(1, 1), "low < high"),
+        (lambda: families.discrete([1, 2], [1]), "equal lengths"),
+        (lambda: families.discrete([1, 2], [1, -1]), "masses must be >= 0"),
+        (lambda: families.empirical([]), "at least one finite"),
+        (lambda: families.smoothed_bernoulli(1.2), "p must be in"),
+        (lambda: families.of(stats.norm), "frozen scipy.stats"),
+        (lambda: families.of(stats.zipf(1.5)), "truncate it yourself"),
+        (lambda: LAW.affine(0.0), "abs"),
+        (lambda: LAW.minimal_B(0.5), "reach must be in"),
+        (lambda: lab.instance("G3"), "one of G2, G2s"),
+        (lambda: lab.howard_ramdas("normal"), "kind must be"),
+        (lambda: lab.lifted([0.45, 0.6], 0.05), "begin with the largest"),
+        (lambda: lab.malicious_extreme(0.1, 0.1), "slack must be"),
+        (lambda: lab.Instance("bad", (LAW,), math.nan), "quantile"),
+        (lambda: lab.oblivious(0.6, 0.0), "eps must be in"),
+        (lambda: lab.Stationary(0.1, 0.0, "top"), "needs power='malicious'"),
+        (lambda: lab.malicious(0.1, "upper", 0.0), "spoils must be"),
+        (lambda: lab.Mixture(0.1, (LAW,), (0.5,)), "sum to 1"),
+        (lambda: lab.Drifting(0.1, max).observed(LAW, 0), "not stationary"),
+        (lambda: lab.simulate("toptwo", PAIR, engine="fast"), "engine must be"),
+        (lambda: lab.simulate("toptwo", PAIR, None, 0), "replications"),
+        (lambda: lab.limit(PAIR, tolerance="2%"), "absolute"),
+        (lambda: lab.limit(PAIR, lab.Steering(0.1, best=0)), "not stationary"),
+        (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
+        (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
+        (lambda: lab.least_favorable_kl(1.0, 0.1, Shape("cauchy")), "shape must be"),
+        (lambda: lab.minimax_pulls(PAIR, None, 0.05), "contamination must be"),
+        (
+            lambda: bounds.mad_sample_size(
+                0.1, 0.1, eps=0.1, B=4, m2=1, adversary="malicious", reach=0.4, constants="paper"
+            ),
+            "kappa must be given",
+        ),
+        (lambda: bounds.median_radius(10, 0.1, 0.1, "malicious", constants="best"), "constants must be"),
+        (lambda: bounds.rank_shift(np.array([0.1, 0.6]), "oblivious"), r"eps must be in \[0, 0.5\), but got 0.6"),
+        (lambda: bounds.dkw_radius(np.array([1.5, 2.0]), 0.1), "n must be an integer"),
+        (lambda: bounds.bias(0.1, 4, np.array([0.1, 0.0]), "oblivious"), "m2 must be positive"),
+        (lambda: bounds.effective_gaps([1.0, 2.0], [0.1, -0.1]), "biases >= 0"),
         (lambda: ta.Study("AB", rounds=np.array([True, False])), "rounds must be True or False, but got array"),
-        (lambda: ta.find_best({"A": min}, rounds=np.array([0, 1])), "rounds must be True or False, but got array"),
         (lambda: ta.plan(rounds=[True]), r"rounds must be True or False, but got \[True\]"),
         (lambda: ta.Study(["A"], goal=np.array(["min", "max"])), "goal must be 'max' or 'min', but got array"),
-        (lambda: ta.Study(["A"], contamination=np.array([1, 2])), "contamination must be a number"),
         (lambda: ta.Study(["A"], policy=5), "policy must be one of .*, but got 5"),
-        (lambda: lab.simulate("toptwo", lab.instance("G2"), 3), "adversary must be an Attack, but got 3; use"),
+        (lambda: lab.simulate("toptwo", PAIR, 3), "adversary must be an Attack, but got 3; use"),
         (lambda: families.lognormal(1000), "mu must be between -700 and 700, but got 1000"),
         (lambda: families.gaussian(math.inf), "loc must be finite, but got inf"),
         (lambda: families.piecewise(atoms=[(1.0,)]), r"atoms must be a list of \(value, mass\), but got"),
