@@ -236,8 +236,9 @@ class Contamination:
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
         both = f"blind rounds need no eps, but got {self.eps:g}; remove one of the two"
-        refuse(self.blind and (self.eps or self.error), both, "contamination", self.eps)
-        if self.error:
+        is_sure = as_number("error", self.error, "use an error probability, such as 0.05") == 0
+        refuse(check_flag("blind", self.blind) and (self.eps or self.error), both, "contamination", self.eps)
+        if not is_sure:
             check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
         check_choice("causal", self.causal, (True, False, None))

@@ -40,7 +40,17 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
-from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, check_flag, refuse
+from truearm.problem import (
+    Problem,
+    ProblemOptions,
+    Pull,
+    as_number,
+    check_count,
+    check_flag,
+    check_kind,
+    refuse,
+    require,
+)
 
 MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may ask for more
 
@@ -98,6 +108,7 @@ class Study:
         self.problem = problem
         self.policy: Policy[Any] = policies.choose_policy(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
+        require(order is None or callable(order), "order", order, "be a function that shuffles a list")
         self.seed = None if seed is None else check_count("seed", seed, least=0)
         self.log = Log(problem.arms)
         shuffle = 0 if problem.rounds and seed is None else self.seed  # the first arm may have an advantage
@@ -217,6 +228,8 @@ class Study:
     def ask_counts(self, most: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return how many pulls of each arm are wanted, at most `most`; answer them with `tell_arrays`."""
         arms, first = self.problem.arms, self.log.position
+        if most is not None:
+            check_kind("most", most, Mapping, "use a dict of numbers of pulls by arm")
         wanted = [0] * len(arms) if self.done else self._batch.wanted
         limits = dict(zip(arms, wanted, strict=True)) if most is None else most
         counts = {arm: k for arm, n in zip(arms, wanted, strict=True) if (k := min(n, limits.get(arm, 0))) > 0}

@@ -17,7 +17,7 @@ from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.comparison import Method, check_method, false_discovery, not_better
 from truearm.policies import FUTILITY, GROWTH, SHARES, START, Eager, Judged, Look, Standing, Told, put
-from truearm.problem import Problem, check_count
+from truearm.problem import Problem, check_count, check_flag
 
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is recomputed
 SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
@@ -82,7 +82,9 @@ class AgainstControl(Eager):
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
-        if not self.control:
+        check_flag("fdr", self.fdr)
+        check_flag("balanced", self.balanced)
+        if not isinstance(self.control, str) or not self.control:
             raise InvalidArgument("policy 'control' needs the name of an arm; write policy=ta.AgainstControl('A')")
 
     @property

@@ -24,7 +24,7 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import OutOfReach
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_compares
-from truearm.problem import UNBOUNDED, Interval, Problem, require
+from truearm.problem import UNBOUNDED, Interval, Problem, as_number, check_kind, require
 
 Floats = NDArray[np.float64]
 
@@ -192,9 +192,12 @@ class PartialIdentification(_Rounds):
     growth: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        require(0 <= self.growth < math.inf, "growth", self.growth, "be a finite number >= 0")
-        for bias in (self.biases or {}).values():
-            require(bias >= 0, "biases", bias, "be >= 0")
+        growth = as_number("growth", self.growth, "use a fraction such as 0.1")
+        require(0 <= growth < math.inf, "growth", self.growth, "be a finite number >= 0")
+        biases = {} if self.biases is None else self.biases
+        check_kind("biases", biases, Mapping, "use a dict with a number for each arm")
+        for bias in biases.values():
+            require(as_number("biases", bias, "use 0.0 without bias") >= 0, "biases", bias, "be >= 0")
 
     def start(self, problem: Problem) -> PaperState:
         check_compares(problem, "partial")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from truearm.claims.certificate import Status
 from truearm.evidence import Entry, Judge
 from truearm.policies import FUTILITY, GROWTH, SHARES, START, Eager, Judged, Look, Standing, Told, put
-from truearm.problem import Problem, check_count
+from truearm.problem import Problem, check_count, check_flag
 
 EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
@@ -67,6 +67,7 @@ class TopTwo(Eager):
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
+        check_flag("balanced", self.balanced)
 
     @property
     def alike(self) -> bool:
