@@ -10,14 +10,26 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families import Array, Law, Numbers, as_given
-from truearm.problem import Adversary, Contamination, check_choice, check_count, check_eps, check_kind, require
+from truearm.families import Array, Law, Numbers, as_given, gaussian
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    check_adversary,
+    check_choice,
+    check_count,
+    check_eps,
+    check_kind,
+    require,
+)
+
+if TYPE_CHECKING:
+    from truearm.lab.arms import Instance
 
 Marks: TypeAlias = NDArray[np.bool_]
 Bad: TypeAlias = float | Law  # what a bad reading is: always this value, or drawn from this law
@@ -275,6 +287,34 @@ def oblivious(eps: float, bad: Bad | tuple[Bad, ...]) -> Stationary:
 def malicious(eps: float, spoils: Spoils | tuple[Spoils, ...], bad: Bad | tuple[Bad, ...]) -> Stationary:
     """Return the malicious attack that replaces the highest or the lowest true readings."""
     return Stationary(eps, bad, spoils, Adversary.MALICIOUS)
+
+
+def check_instance(instance: "Instance") -> None:
+    """Raise unless this is an instance, whose class is above this module."""
+    is_instance = hasattr(instance, "effective_gaps")
+    require(is_instance, "instance", instance, "be an Instance", "use one such as lab.instance('G2')")
+
+
+def benign(instance: "Instance", eps: float) -> Stationary:
+    """Return the oblivious attack whose bad readings are normal around each median, ten units wide."""
+    check_instance(instance)
+    return oblivious(eps, tuple(gaussian(law.median, 10.0) for law in instance.arms))  # evidence section 5
+
+
+def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Stationary:
+    """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
+
+    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
+    that the power allows (audit 2.A), so it moves each median as far as contamination can.
+    """
+    check_instance(instance)
+    power = check_adversary(adversary)
+    is_best = [arm == instance.best for arm in range(len(instance.arms))]
+    bad = tuple(-math.inf if best else math.inf for best in is_best)
+    if power is not Adversary.MALICIOUS:
+        return Stationary(eps, bad, "any", power)
+    sides: tuple[Spoils, ...] = tuple("top" if best else "bottom" for best in is_best)
+    return Stationary(eps, bad, sides, power)
 
 
 def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int) -> Tape:

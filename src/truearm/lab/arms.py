@@ -15,7 +15,7 @@ from truearm.bounds import Constants
 from truearm.bounds.contamination import as_array
 from truearm.bounds.lower import lifting
 from truearm.families import Law
-from truearm.lab.adversaries import Attack, Bad, Spoils, Stationary, oblivious
+from truearm.lab.adversaries import Attack, Bad, Stationary
 from truearm.problem import (
     Adversary,
     as_number,
@@ -80,40 +80,11 @@ class Instance:
         return tuple(arm for arm, gap in enumerate(self.gaps) if gap <= tolerance)
 
 
-def check_instance(instance: Instance) -> None:
-    """Raise unless this is an instance."""
-    check_kind("instance", instance, Instance, "use one such as lab.instance('G2')")
-
-
 def as_list(name: str, values: Sequence[float]) -> list[float]:
     """Return numbers as a list of floats."""
     array = as_array(name, values)
     require(array.ndim == 1, name, values, "be a list of numbers")
     return array.tolist()  # type: ignore[no-any-return]
-
-
-def benign(instance: Instance, eps: float) -> Stationary:
-    """Return the oblivious attack whose bad readings are normal around each median, ten units wide."""
-    check_instance(instance)
-    return oblivious(
-        eps, tuple(families.gaussian(law.median, 10.0) for law in instance.arms)
-    )  # evidence section 5
-
-
-def worst(instance: Instance, eps: float, adversary: str = "oblivious") -> Stationary:
-    """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
-
-    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
-    that the power allows (audit 2.A), so it moves each median as far as contamination can.
-    """
-    check_instance(instance)
-    power = check_adversary(adversary)
-    is_best = [arm == instance.best for arm in range(len(instance.arms))]
-    bad = tuple(-math.inf if best else math.inf for best in is_best)
-    if power is not Adversary.MALICIOUS:
-        return Stationary(eps, bad, "any", power)
-    sides: tuple[Spoils, ...] = tuple("top" if best else "bottom" for best in is_best)
-    return Stationary(eps, bad, sides, power)
 
 
 def coins(shares: Sequence[float], *, name: str = "coins") -> Instance:

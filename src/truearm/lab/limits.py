@@ -17,8 +17,8 @@ from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import SAME_LEVEL, Array, Law, Located, Piecewise, Shape
-from truearm.lab.adversaries import Attack, Observed
-from truearm.lab.arms import Instance, as_list, check_instance
+from truearm.lab.adversaries import Attack, Observed, check_instance
+from truearm.lab.arms import Instance, as_list
 from truearm.problem import (
     Contamination,
     Tolerance,

@@ -21,8 +21,8 @@ from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
 from truearm.evidence.sample import orient
 from truearm.evidence.shares import highest_level
-from truearm.lab.adversaries import Attack, Stationary
-from truearm.lab.arms import Instance, check_instance
+from truearm.lab.adversaries import Attack, Stationary, check_instance
+from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
 from truearm.policies import Policy, Told, choose_policy
 from truearm.policies.toptwo import TopTwo
