@@ -56,9 +56,7 @@ class Decision:
                 self._draws_seen = tuple(seen + count * bool(new) for seen, count in pairs)
             if not new:
                 return
-            readings = {
-                arm: Told(draws, orient(values, self.problem, arm)) for arm, (draws, values) in new.items()
-            }
+            readings = {arm: Told(at, orient(values, self.problem, arm)) for arm, (at, values) in new.items()}
             issued = {arm: log.length(i) for i, arm in enumerate(log.names)}
             self.state = self.policy.tell(self.state, readings, issued)
             if isinstance(self.policy.ask(self.state), Verdict) or not self.policy.patient:

@@ -259,10 +259,8 @@ class Log:
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return for each arm how many pulls were handed out, and how many have a reading."""
         arms, states, k = np.array(self.arms, dtype=np.int64), np.array(self._states), len(self.names)
-        pulls, arrived = (
-            np.bincount(arms[some], minlength=k) for some in (states != _RELEASED, states == _ARRIVED)
-        )
-        return {name: (int(p), int(a)) for name, p, a in zip(self.names, pulls, arrived, strict=True)}
+        pulls, read = (np.bincount(arms[some], minlength=k) for some in (states != _RELEASED, states == _ARRIVED))
+        return {name: (int(p), int(r)) for name, p, r in zip(self.names, pulls, read, strict=True)}
 
     def arrivals_since(self, first: int) -> dict[str, tuple[Ints, Floats]]:
         """Return the draws and values of the readings of each arm since an event."""

@@ -40,17 +40,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing
-from truearm.problem import (
-    Problem,
-    ProblemOptions,
-    Pull,
-    as_number,
-    check_count,
-    check_flag,
-    check_kind,
-    refuse,
-    require,
-)
+from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count, check_flag, check_kind, refuse
 
 MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may ask for more
 
@@ -108,7 +98,13 @@ class Study:
         self.problem = problem
         self.policy: Policy[Any] = policies.choose_policy(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
-        require(order is None or callable(order), "order", order, "be a function that shuffles a list")
+        is_function = order is None or callable(order)
+        refuse(
+            not is_function,
+            f"order must be a function that shuffles a list, but got {order!r:.80}",
+            "order",
+            order,
+        )
         self.seed = None if seed is None else check_count("seed", seed, least=0)
         self.log = Log(problem.arms)
         shuffle = 0 if problem.rounds and seed is None else self.seed  # the first arm may have an advantage

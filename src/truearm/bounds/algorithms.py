@@ -361,6 +361,5 @@ def quality_threshold(
     _check_level(t, B, reach, mad_family=True, median=median, mad=mad)
     share = check_delta(delta) / (2 * check_count("k", k))  # log(2/share) = log(4k/delta)
     radius = median_radius(n, share, eps, adversary, reach=reach)
-    return plain(
-        (median - t * B * mad) - (1 + t * B) * B * check_positive("m2", m2) * radius
-    )  # audit 1.e, best form
+    loss = (1 + t * B) * B * check_positive("m2", m2) * radius  # audit 1.e, best form
+    return plain((median - t * B * mad) - loss)

@@ -520,13 +520,7 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     Interval(low=1.0, high=1.0)
     """
     is_inside = abs(_check_finite("mu", mu)) <= MAX_LOG
-    require(
-        is_inside,
-        "mu",
-        mu,
-        f"be between -{MAX_LOG} and {MAX_LOG}",
-        "exp(mu) is beyond the floats; use other units",
-    )
+    require(is_inside, "mu", mu, f"be between -{MAX_LOG} and {MAX_LOG}", "use other units")
     return Located(Shape("gaussian", check_positive("sigma", sigma)), 0.0, math.exp(mu))
 
 

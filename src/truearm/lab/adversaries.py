@@ -289,10 +289,12 @@ def malicious(eps: float, spoils: Spoils | tuple[Spoils, ...], bad: Bad | tuple[
     return Stationary(eps, bad, spoils, Adversary.MALICIOUS)
 
 
-def check_instance(instance: "Instance") -> None:
-    """Raise unless this is an instance, whose class is above this module."""
+def check_instance(instance: "Instance", attack: Attack | None = None, name: str = "attack") -> None:
+    """Raise unless this is an instance, whose class is above this module, and an attack, if there is one."""
     is_instance = hasattr(instance, "effective_gaps")
     require(is_instance, "instance", instance, "be an Instance", "use one such as lab.instance('G2')")
+    if attack is not None:
+        check_kind(name, attack, Attack, "use one such as lab.worst(instance, 0.05)")
 
 
 def benign(instance: "Instance", eps: float) -> Stationary:

@@ -73,11 +73,10 @@ def limit(
 
 def observed(instance: Instance, attack: Attack | None = None) -> tuple[Observed, ...]:
     """Return the laws of the readings of all arms of an instance."""
-    check_instance(instance)
-    source = attack if attack is not None else instance.attack
+    check_instance(instance, attack)
+    source = attack or instance.attack
     if source is None:
         return tuple(Observed(law) for law in instance.arms)
-    check_kind("attack", source, Attack, "use one such as lab.worst(instance, 0.05)")
     return tuple(source.observed(law, arm) for arm, law in enumerate(instance.arms))
 
 

@@ -34,7 +34,6 @@ from truearm.problem import (
     check_choice,
     check_count,
     check_flag,
-    check_kind,
     fix_options,
     refuse,
 )
@@ -288,9 +287,7 @@ def simulate(
     >>> done.summary.answered.count, done.summary.pulls > done.limit
     (10, True)
     """
-    check_instance(instance)
-    if adversary is not None:
-        check_kind("adversary", adversary, Attack, "use one such as lab.worst(instance, 0.05)")
+    check_instance(instance, adversary, "adversary")
     rounds = check_flag("rounds", options.get("rounds", False))
     given: ProblemOptions = {"contamination": "blind" if rounds else None, **options}
     given = fix_options(given, quantile=instance.quantile, at_least=instance.at_least, goal=None)
