@@ -111,16 +111,16 @@ promises = st.fixed_dictionaries(
 )
 
 
-@given(odd_tapes, promises, st.booleans())
-def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options, balanced):
+@given(odd_tapes, promises)
+def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options):
     palettes, seed = drawn_tapes
     rng, problem = np.random.default_rng(seed), problem_for(len(palettes), **options)
     tapes = Given([problem.sign * rng.choice(palette, 364) for palette in palettes])
-    assert_same(TopTwo(balanced=balanced), problem, tapes, 300)
+    assert_same(TopTwo(), problem, tapes, 300)
 
 
-def test_balanced_batches_and_a_larger_first_one_agree():
-    assert_same(TopTwo(first=40, balanced=True), problem_for(5, contamination=None), drawn("G5w", None, 8))
+def test_a_larger_first_batch_agrees():
+    assert_same(TopTwo(first=40), problem_for(5, contamination=None), drawn("G5w", None, 8))
 
 
 def test_one_arm_and_hopeless_levels_end_without_a_pull():

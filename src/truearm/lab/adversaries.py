@@ -155,13 +155,11 @@ class Stationary(Attack):
         require(is_blind, "spoils", self.spoils, "be 'any'", "a side needs power='malicious'")
 
     def observed(self, law: Law, arm: int) -> Observed:
-        """Return the law of the readings of an arm."""
         bad = self.bad[arm] if isinstance(self.bad, tuple) else self.bad
         spoils: Spoils = self.spoils[arm] if isinstance(self.spoils, tuple) else self.spoils
         return Observed(law, self.eps, bad, spoils)
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
-        """Return the next n readings of one arm."""
         seen = self.observed(law, arm)
         truth, bad = _strike(rng, law, n, self.eps)
         if seen.spoils == "top":
@@ -187,7 +185,6 @@ class Mixture(Attack):
         require(is_right, "weights", self.weights, f"sum to 1, one for each of {len(self.laws)} laws")
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
-        """Return the next n readings of one arm."""
         for_choice, *for_values = rng.spawn(1 + len(self.laws))
         choice = for_choice.choice(len(self.laws), size=n, p=self.weights)
         values = np.stack([law.sample(child, n) for law, child in zip(self.laws, for_values, strict=True)])
@@ -206,7 +203,6 @@ class Drifting(Attack):
     power: Adversary = Adversary.OBLIVIOUS
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
-        """Return the next n readings of one arm."""
         values = self.path(np.arange(start, start + n), arm)
         return _join(*_strike(rng, law, n, self.eps), values)
 

@@ -26,7 +26,6 @@ from truearm.lab.kernels import (
     rank_at_least,
     view,
 )
-from truearm.policies import GROWTH
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import SWITCH, TIE
 
@@ -56,7 +55,6 @@ class Rules(NamedTuple):
     log_legs: float
     """Share that follows the leader."""
     certified: bool
-    balanced: bool
     level: float
     log_threshold: float
     tolerance: float
@@ -190,7 +188,7 @@ def decide(work: Work, rules: Rules, tables: Tables, pulls: int) -> int:
         for i in range(work.ints.shape[1]):
             work.ints[BATCH, i] = work.ints[ALIVE, i]
         return FUTILE if is_futile(work, rules, tables) else RUNNING
-    due = follow(work, leader, pulls) or rules.balanced or leader != work.run[LEADER]
+    due = follow(work, leader, pulls) or leader != work.run[LEADER]
     work.run[LEADER] = leader
     rival = test(work, rules, tables, due)
     if rival < 0:
@@ -201,7 +199,7 @@ def decide(work: Work, rules: Rules, tables: Tables, pulls: int) -> int:
         work.due[NEXT_FUTILITY] = rules.futility * pulls
         if may_be_futile(work, rules) and is_futile(work, rules, tables):
             return FUTILE
-    choose_batch(work, rules, tables, rival)
+    choose_batch(work, tables, rival)
     return RUNNING
 
 
@@ -615,11 +613,8 @@ def order_statistic(work: Work, arm: int, rank: int) -> float:
 
 
 @inline
-def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
+def choose_batch(work: Work, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
-    if rules.balanced:
-        share_alike(work)
-        return
     leader, x = work.run[LEADER], work.reals[CUT, rival]
     head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
     counted = count_below(readings(work, leader), x, leader > rival) + missing(work, leader)
@@ -631,15 +626,3 @@ def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     work.reals[CARRY, rival] = owed
     work.ints[BATCH, leader] = for_leader
     work.ints[BATCH, rival] = pulls - for_leader
-
-
-@jit
-def share_alike(work: Work) -> None:
-    """Write a batch that pulls all remaining arms equally."""
-    fewest = -1
-    for i in range(work.ints.shape[1]):
-        if work.ints[ALIVE, i] and (fewest < 0 or work.ints[N, i] < fewest):
-            fewest = work.ints[N, i]
-    for i in range(work.ints.shape[1]):
-        if work.ints[ALIVE, i]:
-            work.ints[BATCH, i] = max(1, int(GROWTH * fewest))

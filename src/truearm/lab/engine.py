@@ -30,7 +30,7 @@ _LOG_SLACK = 1e-9  # as bounds.sequential_rank
 def supports(policy: object, problem: Problem) -> bool:
     """Return True if there is compiled code for this policy and problem."""
     simple = problem.target == "quantile" and problem.between is None and not problem.tolerance.relative
-    return type(policy) is TopTwo and simple
+    return type(policy) is TopTwo and not policy.balanced and simple
 
 
 def is_cached() -> bool:
@@ -96,7 +96,6 @@ def _rules(state: policy_module.TopTwoState, max_pulls: int) -> toptwo.Rules:
         log_whole=shares.log_whole,
         log_legs=shares.log_legs,
         certified=problem.contamination is not None,
-        balanced=state.balanced,
         level=problem.level,
         log_threshold=state.judge.log_threshold,
         tolerance=problem.tolerance.amount,

@@ -269,8 +269,8 @@ def simulate(
     max_pulls
         A run that would need more ends as exhausted.
     engine
-        "compiled" (`toptwo` only, extra `lab`), "python", or "auto". The first compiled run on a machine
-        compiles for about a minute and logs a warning that says so.
+        "compiled" (`toptwo` that is not balanced, extra `lab`), "python", or "auto". The first compiled run on a
+        machine compiles for about a minute and logs a warning.
     progress
         Called with the number of finished replications and of all, after every block.
     **options
