@@ -10,7 +10,7 @@ PEERS  := $(VENV)/.peers
 
 .PHONY: demo test lint types contracts pytest statistical spark bench made site release lowest coverage clean
 
-# one line on the screen: the name of a part and how it ended; what it printed is in build/logs, and shown if it failed
+# print one line: the name of a part and its outcome; its output is in build/logs, and is shown if it failed
 define part
 @mkdir -p $(LOGS); printf '%-10s' '$(1)'; \
 if { $(2); } >$(LOGS)/$(1).log 2>&1; then echo "ok      $$(tail -n 1 $(LOGS)/$(1).log)"; \
@@ -51,7 +51,7 @@ contracts: $(STAMP)
 pytest: $(STAMP)
 	$(call part,pytest,$(BIN)/pytest -n 3 --dist worksteal -q -m "not slow and not spark")
 
-# the full Monte Carlo runs behind every promised probability
+# the full Monte Carlo runs behind every stated error rate
 statistical: $(STAMP)
 	$(BIN)/pytest -n 2 -q --hypothesis-profile full -m "statistical or slow or hypothesis"
 
@@ -59,11 +59,11 @@ statistical: $(STAMP)
 spark: $(PEERS)
 	$(BIN)/pytest -q -m spark tests/test_spark.py
 
-# all benchmarks beside their peers, small enough for 45 minutes; benchmarks/RESULTS.md says what came out
+# all benchmarks and their peers in small sizes, within 45 minutes; the results are in benchmarks/RESULTS.md
 bench: $(PEERS)
 	$(BIN)/python benchmarks/run_all.py
 
-# what is written by a program and kept in the repository: pictures, the man page, the HTTP reference
+# generated files that are kept in the repository: pictures, the man page, the HTTP reference
 made: $(STAMP)
 	$(BIN)/python docs/made.py
 	@if command -v chromium >/dev/null; then $(BIN)/python docs/screens.py; else echo "no chromium: docs/screens.py was not run"; fi
@@ -73,7 +73,7 @@ site: $(STAMP)
 	$(call part,site,$(BIN)/python docs/pages.py build/pages && \
 	$(BIN)/sphinx-build -q -W --keep-going build/pages/docs build/site && echo "build/site/index.html")
 
-# a release tried out from end to end; nothing leaves the machine
+# build, check and install a release; nothing is uploaded
 release: $(STAMP)
 	$(BIN)/python tools/release.py
 

@@ -39,7 +39,7 @@ QUIET = 0.05  # of one core, for other processes
 TRIES = 3
 
 
-def written(folder, name, gap, rows):
+def write_file(folder, name, gap, rows):
     path = Path(folder, name)
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
@@ -50,7 +50,7 @@ def written(folder, name, gap, rows):
     return path
 
 
-def timed(work):
+def time_call(work):
     wall, cpu = time.perf_counter(), time.process_time()
     found = work()
     return (time.perf_counter() - wall, time.process_time() - cpu), found
@@ -62,42 +62,42 @@ def medians(path):
 
 
 def one_round(path):
-    """Return wall and CPU times of DuckDB's medians and of analyzing a file, and how that ended.
+    """Return wall and CPU times of DuckDB's medians and of analyzing a file, and the status.
 
     The result, which contains all readings, is deleted, so that memory does not grow with rounds.
     """
-    duck, _ = timed(lambda: medians(path))
-    analyzed, found = timed(lambda: analyze(path, arm="arm", value="value"))
+    duck, _ = time_call(lambda: medians(path))
+    analyzed, found = time_call(lambda: analyze(path, arm="arm", value="value"))
     return (duck, analyzed), found.status.value
 
 
-def others():
+def other_cpu_seconds():
     """Return the seconds of CPU time that other processes have used since the machine was started."""
     ticks = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 def quiet_round(path):
-    tried = []
-    while len(tried) < TRIES and (not tried or min(tried)[0] > QUIET):
-        time.sleep(bool(tried))
-        wall, used = time.perf_counter(), others()
+    attempts = []
+    while len(attempts) < TRIES and (not attempts or min(attempts)[0] > QUIET):
+        time.sleep(bool(attempts))
+        wall, used = time.perf_counter(), other_cpu_seconds()
         found = one_round(path)
-        tried.append(((others() - used) / (time.perf_counter() - wall), len(tried), found))
-    return min(tried)[-1]
+        attempts.append(((other_cpu_seconds() - used) / (time.perf_counter() - wall), len(attempts), found))
+    return min(attempts)[-1]
 
 
-def most_memory():
-    """Return the most kilobytes this process has had; Linux tells, and `getrusage` would count the parent's."""
+def peak_kilobytes():
+    """Return the most kilobytes this process has had; `getrusage` would also count the parent's."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def peak(path):
+def print_peak(path):
     """Print how many megabytes reading and analyzing a file take at most."""
-    before = most_memory()
+    before = peak_kilobytes()
     analyze(path, arm="arm", value="value")
-    print((most_memory() - before) // 1024)
+    print((peak_kilobytes() - before) // 1024)
 
 
 def row(path, rounds):
@@ -107,76 +107,81 @@ def row(path, rounds):
     memory = subprocess.run([sys.executable, __file__, "peak", path], capture_output=True, text=True, check=True)
     parts = [f"{seconds:.2f} s" for seconds in np.median(times[:, :, 0], axis=0)]
     wall, cpu = np.median(ratios, axis=0)
-    told = (
+    cells = (
         *parts,
         f"{wall:.2f}",
         f"{ratios[:, 0].min():.2f} to {ratios[:, 0].max():.2f}",
         f"{cpu:.2f}",
         f"{memory.stdout.strip()} MB",
     )
-    return (path.suffix[1:], path.stem, runs[0][1], *told)
+    return (path.suffix[1:], path.stem, runs[0][1], *cells)
 
 
-def headed(columns):
+def print_header(columns):
     print("| " + " | ".join(columns) + " |", "|---" * len(columns) + "|", sep="\n")
 
 
-def of_files(rows, rounds):
-    headed(COLUMNS)
+def measure_files(rows, rounds):
+    print_header(COLUMNS)
     with tempfile.TemporaryDirectory() as folder:
         for size in (rows, rows // 50):
             for form in ("parquet", "csv"):
                 for name, gap in GAPS.items():
-                    path = written(folder, f"{name}.{form}", gap, size)
+                    path = write_file(folder, f"{name}.{form}", gap, size)
                     print(f"| {size:,} | " + " | ".join(row(path, rounds)) + " |", flush=True)
 
 
-def of_frames(rows, rounds):
+def measure_frames(rows, rounds):
     """Print how a frame in memory compares with its own medians, and shares with its own counts."""
-    headed(("frame", "asked", "its own", "analyze", "ratio", "CPU"))
+    print_header(("frame", "question", "its own", "analyze", "ratio", "CPU"))
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 10, rows)
     names = pl.Series([f"arm {i}" for i in range(10)]).gather(codes)
     frame = pl.DataFrame({"arm": names, "value": rng.normal(size=rows) + codes * GAPS["decided"]})
-    counted = ((pl.col("value") >= 1).sum(), pl.len())
-    asked = {
+    counts = ((pl.col("value") >= 1).sum(), pl.len())
+    questions = {
         "medians": (lambda: frame.group_by("arm").agg(pl.col("value").median()), {}),
-        "shares": (lambda: frame.group_by("arm").agg(*counted), {"at_least": 1.0}),
+        "shares": (lambda: frame.group_by("arm").agg(*counts), {"at_least": 1.0}),
     }
-    for name, (own, options) in asked.items():
+    for name, (own, options) in questions.items():
         pairs = [
-            (timed(own)[0], timed(lambda options=options: analyze(frame, arm="arm", value="value", **options))[0])
+            (
+                time_call(own)[0],
+                time_call(lambda options=options: analyze(frame, arm="arm", value="value", **options))[0],
+            )
             for _ in range(rounds)
         ]
         times = np.median(np.array(pairs), axis=0)
-        told = [f"{times[0, 0]:.2f} s", f"{times[1, 0]:.2f} s", *(f"{x:.2f}" for x in times[1] / times[0])]
-        print("| " + " | ".join(("polars", name, *told)) + " |", flush=True)
+        cells = [f"{times[0, 0]:.2f} s", f"{times[1, 0]:.2f} s", *(f"{x:.2f}" for x in times[1] / times[0])]
+        print("| " + " | ".join(("polars", name, *cells)) + " |", flush=True)
 
 
-def of_many_arms(rounds):
+def measure_many_arms(rounds):
     """Print seconds of CPU time by the number of arms, one of which is far ahead, or none."""
     sizes = (100, 300, 1000)
-    headed(("readings", *(f"{k:,} arms" for k in sizes)))
+    print_header(("readings", *(f"{k:,} arms" for k in sizes)))
     for name, lead in (("one far ahead", 3.0), ("all alike", 0.0)):
-        told = []
+        cells = []
         for k in sizes:
             rng = np.random.default_rng(k)
             tapes = {f"arm {i}": rng.normal(lead * (i == 0), size=300) for i in range(k)}
-            told.append(f"{min(timed(lambda tapes=tapes: analyze(tapes))[0][1] for _ in range(rounds)):.2f} s")
-        print("| " + " | ".join((name, *told)) + " |", flush=True)
+            cells.append(
+                f"{min(time_call(lambda tapes=tapes: analyze(tapes))[0][1] for _ in range(rounds)):.2f} s"
+            )
+        print("| " + " | ".join((name, *cells)) + " |", flush=True)
 
 
 def main(rows=10_000_000, rounds=7):
     analyze({"A": range(50), "B": range(100, 150)})  # loads what an analysis needs
-    of_files(rows, rounds)
+    measure_files(rows, rounds)
     print()
-    of_frames(rows, rounds)
+    measure_frames(rows, rounds)
     print()
-    of_many_arms(min(rounds, 3))
+    measure_many_arms(min(rounds, 3))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["peak"]:
-        peak(sys.argv[2])
+        print_peak(sys.argv[2])
     else:
         main(*map(int, sys.argv[1:]))

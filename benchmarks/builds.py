@@ -72,8 +72,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--slow", type=int, default=20)
     parser.add_argument("--builds", type=int, default=20)
-    asked = parser.parse_args()
-    random = ["--builds", str(asked.builds), "--runs-per-build", "3", "--build", BUILD % "{seed}"]
+    options = parser.parse_args()
+    random = ["--builds", str(options.builds), "--runs-per-build", "3", "--build", BUILD % "{seed}"]
     failed = {"one build each": 0, "random builds": 0}
     found = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -82,26 +82,27 @@ def main() -> None:
         for tag, work in (("old", 100), ("same", 100), ("slow", 105)):
             commit(folder, tag, work)
         gate = ["--fail-if-worse-than", "old", "--tolerance", "2%", "--rev", "old", "--rev", "same"]
-        for pair in range(asked.pairs):
+        for pair in range(options.pairs):
             # the layout of one build follows from its revision and the pair: the same line builds both
             seed = f'$(printf "{{rev}} {pair}" | cksum | cut -d " " -f 1)'
             failed["one build each"] += race(folder, *gate, "-M", "150", "--build", BUILD % seed)["code"] == 1
             failed["random builds"] += race(folder, *gate, *random)["code"] == 1
             print(f"{pair + 1} pairs: failed {failed}", flush=True)
-        for _ in range(asked.slow):
+        for _ in range(options.slow):
             found += race(folder, *random, "--rev", "old", "--rev", "slow")["best"] == "old"
     about = machine()
     lines = [
         "# Gates on equal sources, with one build each and over random builds",
         "",
-        f"Made by `benchmarks/builds.py --pairs {asked.pairs} --slow {asked.slow} --builds {asked.builds}`; "
+        f"Made by `benchmarks/builds.py --pairs {options.pairs} --slow {options.slow} --builds {options.builds}`; "
         f"{about['cpus']} CPUs, {about['processor']}; load {os.getloadavg()[1]:.1f}.",
         "",
         "| equal sources, gate at 2% | FAIL | of |",
         "|---|---:|---:|",
-        *(f"| {how} | {count} | {asked.pairs} |" for how, count in failed.items()),
+        *(f"| {how} | {count} | {options.pairs} |" for how, count in failed.items()),
         "",
-        f"5% more work was found over random builds in {found} of {asked.slow} races of {asked.builds} rounds.",
+        f"5% more work was found over random builds in {found} of {options.slow} races "
+        f"of {options.builds} rounds.",
     ]
     (HERE / "results" / "builds.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

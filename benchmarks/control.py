@@ -1,7 +1,7 @@
 """Measure pulls until all true winners against a control are claimed, by allocation and by error rate.
 
 Normal readings of standard deviation 1, none bad, delta 0.05. "Separated" assumes the observed order,
-"certified" allows for 5 % bad readings. Limits are the pulls of a prototype of the same rules, separated.
+"certified" allows for 5% bad readings. Limits are the pulls of a prototype of the same rules, separated.
 """
 
 import sys
@@ -31,18 +31,18 @@ def pulls(means, seed, *, fdr, contamination, balanced=False):
     issued = dict.fromkeys(arms, 0)
     while True:
         batch = policy.ask(state)
-        claims = policy.standing(state).so_far.control if _claimed(state) >= winners else None
+        claims = policy.standing(state).so_far.control if _claimed_winners(state) >= winners else None
         claimed = set() if claims is None else {claim.leader for claim in claims.better}
         if claimed >= winners or not isinstance(batch, dict) or sum(issued.values()) > LONGEST:
             return sum(issued.values()), bool(claimed - winners)
-        told = {}
+        readings = {}
         for arm, n in batch.items():
-            told[arm] = Told(np.arange(issued[arm], issued[arm] + n), rng.normal(means[int(arm)], 1, n))
+            readings[arm] = Told(np.arange(issued[arm], issued[arm] + n), rng.normal(means[int(arm)], 1, n))
             issued[arm] += n
-        state = policy.tell(state, told, issued)
+        state = policy.tell(state, readings, issued)
 
 
-def _claimed(state):
+def _claimed_winners(state):
     return {claim.leader for claim in state.better}
 
 
@@ -61,7 +61,7 @@ def main(runs):
         f"{few} of each other one. Delta 0.05, normal readings of standard deviation 1. Limit: the pulls of a",
         "prototype with the same rules. Rounds pull all variants that are left alike.",
         "",
-        "| | rule | limit | separated | of the limit | separated, rounds | certified at 5 % | false claims |",
+        "| | rule | limit | separated | of the limit | separated, rounds | certified at 5% | false claims |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for place, case in enumerate(CASES):
@@ -70,10 +70,10 @@ def main(runs):
             mean, error, false = row(case, runs, fdr=fdr, contamination=None)
             rounds, rounds_error, more = row(case, few, fdr=fdr, contamination=None, balanced=True)
             sure, sure_error, most = row(case, few, fdr=fdr, contamination=Contamination(0.05))
-            measured = (
+            figures = (
                 f"{m:.0f} ± {e:.0f}" for m, e in ((mean, error), (rounds, rounds_error), (sure, sure_error))
             )
-            first, second, third = measured
+            first, second, third = figures
             rule, share = "e-BH" if fdr else "Holm", f"{mean / limit:.2f}"
             cells = (case, rule, limit, first, share, second, third, false + more + most)
             lines.append(f"| {' | '.join(map(str, cells))} |")

@@ -45,18 +45,18 @@ con.execute("set enable_progress_bar = false")
 start = time.perf_counter()
 try:
     {work}
-    told = "finished"
+    end = "finished"
 except duckdb.OutOfMemoryException:
-    told = "out of memory"
+    end = "out of memory"
 peak = re.search(r"VmHWM:\\s*([0-9]+)", Path("/proc/self/status").read_text())  # rusage would count the parent's
-print(told, time.perf_counter() - start, int(peak[1]) / 1024)
+print(end, time.perf_counter() - start, int(peak[1]) / 1024)
 """
 OURS = """import truearm
     found = truearm.analyze(con.read_parquet({files!r}), arm="arm", value="value")
     assert found.best == "new", found.status"""
 
 
-def written(folder: Path, rows: int) -> str:
+def write_rows(folder: Path, rows: int) -> str:
     import duckdb
 
     con = duckdb.connect()
@@ -73,7 +73,7 @@ def speed(rows: int, repeats: int) -> list[str]:
     import truearm
 
     with tempfile.TemporaryDirectory() as folder:
-        files = written(Path(folder), rows)
+        files = write_rows(Path(folder), rows)
         con = duckdb.connect()
         con.execute("set enable_progress_bar = false")
         median, ours = [], []
@@ -92,7 +92,7 @@ def speed(rows: int, repeats: int) -> list[str]:
 
 def memory(rows: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        files = written(Path(folder), rows)
+        files = write_rows(Path(folder), rows)
         work = {
             "DuckDB: median(value) group by arm": f"con.execute({MEDIAN.format(files=files)!r}).fetchall()",
             "DuckDB: count, min, max by arm and bucket": f"con.execute({COUNT.format(files=files)!r}).fetchall()",
@@ -112,13 +112,13 @@ def memory(rows: int) -> list[str]:
                     f"| {name} | ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]} | | |"
                 )
                 continue
-            *told, seconds, peak = done.stdout.split()
-            lines.append(f"| {name} | {' '.join(told)} | {float(seconds):.1f} s | {float(peak):,.0f} MB |")
+            *end, seconds, peak = done.stdout.split()
+            lines.append(f"| {name} | {' '.join(end)} | {float(seconds):.1f} s | {float(peak):,.0f} MB |")
     return lines
 
 
-def _replaced(kept: str, text: str) -> str:
-    """Return a file in which the parts that were measured now stand in place of those from before."""
+def _replace_parts(kept: str, text: str) -> str:
+    """Return the page with the parts that were measured now in place of the old ones."""
     if not kept:
         return text
     parts = {part.partition("\n")[0]: part for part in kept.split("\n## ")}
@@ -133,8 +133,8 @@ def main() -> None:
     parser.add_argument("--memory-rows", type=float, default=2e8)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md")
-    asked = parser.parse_args()
-    chosen = asked.only or PARTS
+    options = parser.parse_args()
+    chosen = options.only or PARTS
     out = ["# Counts instead of readings", "", f"`python benchmarks/counts.py`, {os.cpu_count()} cores.", ""]
     if "speed" in chosen:
         out += ["## Time", "", "Two arms, Parquet; each taken in turn, the ratio is the median of the ratios.", ""]
@@ -142,26 +142,26 @@ def main() -> None:
             "| rows | DuckDB's median by arm | analyze | ratio | of CPU times |",
             "|---|---|---|---|---|",
         ]
-        sizes = [int(asked.rows / 10), int(asked.rows)] if asked.rows >= 1e8 else [int(asked.rows)]
-        out += [line for rows in sizes for line in speed(rows, asked.repeats)] + [""]
+        sizes = [int(options.rows / 10), int(options.rows)] if options.rows >= 1e8 else [int(options.rows)]
+        out += [line for rows in sizes for line in speed(rows, options.repeats)] + [""]
     if "memory" in chosen:
         out += [
             "## Memory",
             "",
-            f"{int(asked.memory_rows):,} rows, memory_limit 1 GB, nothing spilled to disk.",
+            f"{int(options.memory_rows):,} rows, memory_limit 1 GB, nothing spilled to disk.",
             "",
         ]
         out += [
             "| what | end | time | peak of the process |",
             "|---|---|---|---|",
-            *memory(int(asked.memory_rows)),
+            *memory(int(options.memory_rows)),
             "",
         ]
     text = "\n".join(out)
     print(text)
-    if asked.save:
-        kept = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() and asked.only else ""
-        RESULTS.write_text(_replaced(kept, text), encoding="utf-8")
+    if options.save:
+        kept = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() and options.only else ""
+        RESULTS.write_text(_replace_parts(kept, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

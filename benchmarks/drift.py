@@ -7,11 +7,11 @@ at most 16 doubtful of 5,000 runs without one.
 """
 
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sections import write_sections
 
 from truearm.evidence.serial import LOG_DOUBT
 
@@ -34,7 +34,7 @@ SETTINGS = (
 HARDEST = SETTINGS[1]  # two arms and no contamination declared: the earliest decisions
 
 
-def named(setting):
+def label(setting):
     return f"{setting['k']} | {setting['contamination']} | {setting['goal']}"
 
 
@@ -43,7 +43,7 @@ def nominal():
     for load, law in NOMINAL.items():
         for setting in SETTINGS:
             found = outcomes(law, RUNS, seed=5, **setting)
-            yield f"| {load} | {named(setting)} | {found['winner']} | {found['doubtful']} |"
+            yield f"| {load} | {label(setting)} | {found['winner']} | {found['doubtful']} |"
 
 
 def quiet():
@@ -52,7 +52,7 @@ def quiet():
         yield f"| {law} | {k} | {np.count_nonzero(doubts(law, k, QUIET, seed=6) >= LOG_DOUBT)} |"
 
 
-def wide_loads():
+def load_grid():
     for size in SIZES:
         for scale in SCALES:
             sd = size * NOISE
@@ -68,9 +68,9 @@ def wide(runs=WIDE):
     yield "| load | size / noise | scale | k | contamination | goal | winners | doubtful |"
     yield "|---" * 8 + "|"
     rows = []
-    for name, load in wide_loads():
+    for name, load in load_grid():
         found = outcomes(load, runs, seed=7, **HARDEST)
-        rows.append((found["winner"], f"| {name} | {named(HARDEST)} | {found['winner']} | {found['doubtful']} |"))
+        rows.append((found["winner"], f"| {name} | {label(HARDEST)} | {found['winner']} | {found['doubtful']} |"))
     rows.sort(key=lambda row: -row[0])
     yield from (text for winners, text in rows if winners > 0.05 * runs)
     few, total = sum(winners <= 0.05 * runs for winners, _ in rows), sum(winners for winners, _ in rows)
@@ -79,21 +79,12 @@ def wide(runs=WIDE):
 
 
 def main():
-    start = time.perf_counter()
-    text = ["# Equal arms under a load", ""]
-    for title, lines in (
-        (f"Named loads, {RUNS} runs each (promised: at most 28 winners of 400)", nominal()),
-        (f"No load, {QUIET:,} runs each (promised: at most 16 doubtful of 5,000)", quiet()),
-        (f"Wide grid, {WIDE} runs each: cells with more than 5% false winners, worst first", wide()),
-    ):
-        text += [f"## {title}", ""]
-        for line in lines:
-            print(line, flush=True)
-            text.append(line)
-        text.append("")
-    text += [f"{time.perf_counter() - start:.0f} s on one core."]
-    (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / "drift.md").write_text("\n".join(text) + "\n")
+    sections = {
+        f"Named loads, {RUNS} runs each (allowed: at most 28 winners of 400)": nominal(),
+        f"No load, {QUIET:,} runs each (allowed: at most 16 doubtful of 5,000)": quiet(),
+        f"Wide grid, {WIDE} runs each: cells with more than 5% false winners, worst first": wide(),
+    }
+    write_sections("drift", "Equal arms under a load", sections)
 
 
 if __name__ == "__main__":

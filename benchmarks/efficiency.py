@@ -54,7 +54,7 @@ def ratio(policy, instance, attack, declared, *, runs, executor, delta=0.05):
 def table(names, delta, runs, executor):
     lines = ["| instance | " + " | ".join(name for name, *_ in attacks(lab.instance("G2"))) + " |"]
     lines.append("|---" * (lines[0].count("|") - 1) + "|")
-    kept = {"separated": [], "certified": []}
+    by_mode = {"separated": [], "certified": []}
     wrong = total = 0
     for name in names:
         instance = lab.instance(name)
@@ -67,12 +67,12 @@ def table(names, delta, runs, executor):
                 continue
             value, error, bound, _, errors = cell
             wrong, total = wrong + errors, total + repeats
-            kept[column.split(",")[0]].append((value, bound, f"{name} {column}"))
+            by_mode[column.split(",")[0]].append((value, bound, f"{name} {column}"))
             row.append(f"{value:.2f} ± {error:.2f} ({bound:.0f})")
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], flush=True)
     summary = [f"Wrong answers: {wrong} of {total}."]
-    for mode, cells in kept.items():
+    for mode, cells in by_mode.items():
         values = [value for value, *_ in cells]
         worst = max(cells)
         summary.append(
@@ -81,7 +81,7 @@ def table(names, delta, runs, executor):
             f"{sum(value > 3.2 and bound >= 100 for value, bound, _ in cells)}; "
             f"above 3.4: {sum(value > 3.4 for value in values)}."
         )
-    everything = [value for cells in kept.values() for value, *_ in cells]
+    everything = [value for cells in by_mode.values() for value, *_ in cells]
     summary.append(f"Both: mean ratio {np.mean(everything):.2f} over {len(everything)} cells.")
     return lines, summary
 

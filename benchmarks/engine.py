@@ -12,16 +12,16 @@ import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
+from sections import write_sections
 
 from truearm import families
 from truearm.lab import instance, translations
 from truearm.lab.simulate import simulate
 from truearm.policies.toptwo import TopTwo
 
-DRAWN = 400_000
+DRAWS = 400_000
 
 
 def ten(gap):
@@ -43,8 +43,8 @@ def normal():
     """Seconds per standard normal."""
     rng = np.random.default_rng(0)
     begin = clock()
-    rng.standard_normal(DRAWN)
-    return (clock() - begin) / DRAWN
+    rng.standard_normal(DRAWS)
+    return (clock() - begin) / DRAWS
 
 
 def run(policy, gap, options, replications, seed):
@@ -131,18 +131,12 @@ def scaling(replications=1600):
 
 
 def main(rounds=7):
-    parts = {
-        "The price of a pull, ten arms": engines(rounds),
-        "Beside other libraries": peers(),
+    sections = {
+        "The cost of a pull, ten arms": engines(rounds),
+        "Other libraries": peers(),
         "Scaling": scaling(),
     }
-    lines = ["# The engine"]
-    for title, part in parts.items():
-        lines += ["", f"## {title}", ""]
-        for line in part:
-            lines.append(line)
-            print(line, flush=True)
-    (Path(__file__).parent / "results" / "engine.md").write_text("\n".join(lines) + "\n")
+    write_sections("engine", "The engine", sections)
 
 
 if __name__ == "__main__":

@@ -111,26 +111,28 @@ def null(lists, n=100):
 def main():
     start, text, found = time.perf_counter(), ["# Mean scores on a list of items", ""], []
 
-    def tell(line):
+    def add_line(line):
         print(line, flush=True)
         text.append(line)
 
-    tell("| models | list | items drawn | calls | with replacement | fewer | as the whole list | McNemar names |")
-    tell("|---" * 8 + "|")
+    add_line(
+        "| models | list | items drawn | calls | with replacement | fewer | as the whole list | McNemar names |"
+    )
+    add_line("|---" * 8 + "|")
     cells = [(name, lambda rng, a=a, n=n: respond(a, n, rng), n) for name, a in MODELS.items() for n in LISTS]
     cells += [(name, lambda _, scores=scores: scores, scores.shape[1]) for name, scores in real().items()]
     for title, make, n in cells:
         row, saving, wrong = compare(title, make, n)
-        tell(row)
+        add_line(row)
         found.append((saving, wrong))
     savings, wrongs = zip(*found, strict=True)
     total = RUNS * len(found)
-    tell("")
-    tell(f"Mean saving against replacement: {np.mean(savings):.0%} (goal: at least 25%).")
-    tell(f"Answers of the whole list: {1 - sum(wrongs) / total:.1%} of {total} (goal: at least 95%).")
+    add_line("")
+    add_line(f"Mean saving against replacement: {np.mean(savings):.0%} (goal: at least 25%).")
+    add_line(f"Answers of the whole list: {1 - sum(wrongs) / total:.1%} of {total} (goal: at least 95%).")
     lists = 100 * RUNS
-    tell(f"Equal totals on lists of 100: a winner in {null(lists)} of {lists:,} (at most 5% allowed).")
-    tell(f"{time.perf_counter() - start:.0f} s on one core.")
+    add_line(f"Equal totals on lists of 100: a winner in {null(lists)} of {lists:,} (at most 5% allowed).")
+    add_line(f"{time.perf_counter() - start:.0f} s on one core.")
     (HERE / "results" / "evaluate.md").write_text("\n".join(text) + "\n")
 
 

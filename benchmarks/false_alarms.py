@@ -53,7 +53,7 @@ class Pair(NamedTuple):
     runs: int
 
 
-class Found(NamedTuple):
+class Outcome(NamedTuple):
     verdict: str  # PASS, FAIL, UNSURE or doubtful
     runs: int  # of both commands together
 
@@ -68,8 +68,8 @@ def on_core(pair: Pair, words: list[str]) -> subprocess.CompletedProcess:
     return subprocess.run(pinned, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-def truearm(tolerance: str, best_of: int) -> Callable[[Pair], dict[str, Found]]:
-    def decide(pair: Pair) -> dict[str, Found]:
+def truearm(tolerance: str, best_of: int) -> Callable[[Pair], dict[str, Outcome]]:
+    def decide(pair: Pair) -> dict[str, Outcome]:
         words = ["-M", str(pair.runs), "-n", "old", " ".join(pair.old), "-n", "new", " ".join(pair.new)]
         words += ["--fail-if-worse-than", "old", "--tolerance", tolerance, "--best-of", str(best_of)]
         done = on_core(pair, [*TRUEARM, "race", "-N", "-q", "--json", *words])
@@ -77,30 +77,30 @@ def truearm(tolerance: str, best_of: int) -> Callable[[Pair], dict[str, Found]]:
             raise RuntimeError(done.stderr)
         name = f"truearm --tolerance {tolerance}" + f" --best-of {best_of}" * (best_of > 1)
         runs = best_of * json.loads(done.stdout)["pulls"]["total"]
-        return {name: Found(VERDICTS[done.returncode], runs)}
+        return {name: Outcome(VERDICTS[done.returncode], runs)}
 
     return decide
 
 
-def hyperfine(pair: Pair) -> dict[str, Found]:
+def hyperfine(pair: Pair) -> dict[str, Outcome]:
     """Return two gates on one series of runs: a threshold on the means, and Welch's test."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         words = ["-N", "-w", "3", "--runs", str(pair.runs), "--style", "none", "--export-json", file.name]
         done = on_core(pair, ["hyperfine", *words, " ".join(pair.old), " ".join(pair.new)])
         if done.returncode:
             raise RuntimeError(done.stderr)
-        old, new = (found["times"] for found in json.loads(Path(file.name).read_text())["results"])
+        old, new = (result["times"] for result in json.loads(Path(file.name).read_text())["results"])
     p = stats.ttest_ind(new, old, equal_var=False, alternative="greater").pvalue
     slower = statistics.fmean(new) > THRESHOLD * statistics.fmean(old)
     runs = len(old) + len(new)
     return {
-        "hyperfine, mean 5%": Found("FAIL" if slower else "PASS", runs),
-        "t-test, p < 5%": Found("FAIL" if p < DELTA else "PASS", runs),
+        "hyperfine, mean 5%": Outcome("FAIL" if slower else "PASS", runs),
+        "t-test, p < 5%": Outcome("FAIL" if p < DELTA else "PASS", runs),
     }
 
 
 TOLERANCES, BEST_OF = ("1%", "2%", "3%", "5%"), 4
-TOOLS: dict[str, Callable[[Pair], dict[str, Found]]] = {
+TOOLS: dict[str, Callable[[Pair], dict[str, Outcome]]] = {
     "2%": truearm("2%", 1),
     **{f"{tolerance} best": truearm(tolerance, BEST_OF) for tolerance in TOLERANCES},
     "hyperfine": hyperfine,
@@ -123,7 +123,7 @@ def comes_and_goes() -> None:
 
 
 def wanders() -> None:
-    """Take a share of the core that is between none and 60% and forgets itself within some seconds."""
+    """Take a share of the core that is between none and 60% and changes within some seconds."""
     state, step = random.gauss(), 0.01
     keep = math.exp(-step / 5.0)
     while True:
@@ -136,18 +136,18 @@ def wanders() -> None:
 WORLDS: dict[str, Callable[[], None] | None] = {"quiet": None, "neighbor": comes_and_goes, "wander": wanders}
 
 
-def beside(load: Callable[[], None], core: int) -> None:
+def run_on_core(load: Callable[[], None], core: int) -> None:
     os.sched_setaffinity(0, {core})
     load()
 
 
 @contextmanager
-def loaded(world: str, core: int) -> Iterator[None]:
+def apply_load(world: str, core: int) -> Iterator[None]:
     load = WORLDS[world]
     if load is None:
         yield
         return
-    other = get_context("fork").Process(target=beside, args=(load, core), daemon=True)
+    other = get_context("fork").Process(target=run_on_core, args=(load, core), daemon=True)
     other.start()
     try:
         yield
@@ -165,52 +165,52 @@ def compile_worker(folder: Path) -> str:
     return str(program)
 
 
-def least(program: str, steps: float, times: int = 300) -> float:
+def least_time(program: str, steps: float, repeats: int = 300) -> float:
     """Return the least wall time of the program: what it takes when nothing disturbs it."""
-    found = []
-    for _ in range(times):
+    times = []
+    for _ in range(repeats):
         began = time.perf_counter()
         os.waitpid(os.posix_spawn(program, [program, str(steps), "0"], os.environ), 0)
-        found.append(time.perf_counter() - began)
-    return min(found)
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def steps_for(program: str) -> Callable[[float], float]:
     """Return how many steps make the program take so many seconds."""
-    empty, many = least(program, 0), 2_000_000
-    step = (least(program, many, 50) - empty) / many
+    empty, many = least_time(program, 0), 2_000_000
+    step = (least_time(program, many, 50) - empty) / many
     return lambda seconds: max(0.0, seconds - empty) / step
 
 
 # The gates, their log, and the table.
 
 
-def gates(asked: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
-    """Give what is to be run, all worlds in turn, so that a part is a part of all."""
-    for number in range(asked.gates):
+def gates(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """Yield every gate, all worlds in turn, so that an interrupted run covers all of them."""
+    for number in range(options.gates):
         for case in ("same", "slower"):
-            for world in asked.only:
+            for world in options.only:
                 yield world, case, number
 
 
-def run_all(asked: argparse.Namespace) -> None:
-    end = time.monotonic() + 60 * asked.minutes
-    done = {tuple(row["key"]) for row in rows(asked.log)}
+def run_all(options: argparse.Namespace) -> None:
+    end = time.monotonic() + 60 * options.minutes
+    done = {tuple(row["key"]) for row in read_log(options.log)}
     cores: SimpleQueue[int] = SimpleQueue()
-    for core in asked.cores:
+    for core in options.cores:
         cores.put(core)
     lock = threading.Lock()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(asked.cores)) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(options.cores)) as pool:
         program = compile_worker(Path(folder))
         steps = steps_for(program)
 
         def decide(world: str, case: str, number: int) -> None:
-            tools = [tool for tool in asked.tools if (world, case, number, tool) not in done]
+            tools = [tool for tool in options.tools if (world, case, number, tool) not in done]
             if not tools or time.monotonic() > end:
                 return
             core = cores.get()
             try:
-                with loaded(world, core):
+                with apply_load(world, core):
                     for tool in tools:
                         record((world, case, number, tool), core)
             finally:
@@ -219,37 +219,37 @@ def run_all(asked: argparse.Namespace) -> None:
         def record(key: tuple[str, str, int, str], core: int) -> None:
             length = LENGTH * (SLOWER if key[1] == "slower" else 1.0)
             old, new = ([program, f"{steps(s):.0f}", str(JITTER)] for s in (LENGTH, length))
-            found = TOOLS[key[3]](Pair([*old, "old"], [*new, "new"], core, asked.runs))
+            found = TOOLS[key[3]](Pair([*old, "old"], [*new, "new"], core, options.runs))
             plain = {name: value._asdict() for name, value in found.items()}
-            with lock, asked.log.open("a") as log:
+            with lock, options.log.open("a") as log:
                 log.write(json.dumps({"key": key, "found": plain}) + "\n")
 
-        for ended in [pool.submit(decide, *gate) for gate in gates(asked)]:
-            ended.result()
+        for future in [pool.submit(decide, *gate) for gate in gates(options)]:
+            future.result()
 
 
-def rows(log: Path) -> list[dict]:
+def read_log(log: Path) -> list[dict]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def table(found: list[dict]) -> Iterator[str]:
+def table(rows: list[dict]) -> Iterator[str]:
     by: dict[tuple[str, str], dict[str, list[dict]]] = {}
-    for row in found:
+    for row in rows:
         for name, value in row["found"].items():
             by.setdefault((row["key"][0], name), {"same": [], "slower": []})[row["key"][1]].append(value)
     yield "| load | gate | equal code: PASS | FAIL | runs | 5% slower: FAIL | PASS | runs |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|"
     for (world, name), cases in sorted(by.items(), key=lambda item: list(WORLDS).index(item[0][0])):
         same, slower = cases["same"], cases["slower"]
-        cells = [*counted(same, "PASS", "FAIL"), *counted(slower, "FAIL", "PASS")]
+        cells = [*count_verdicts(same, "PASS", "FAIL"), *count_verdicts(slower, "FAIL", "PASS")]
         yield f"| {world} | {name} | {' | '.join(cells)} |"
 
 
-def counted(found: list[dict], first: str, second: str) -> list[str]:
-    if not found:
+def count_verdicts(rows: list[dict], first: str, second: str) -> list[str]:
+    if not rows:
         return ["-", "-", "-"]
-    shares = [f"{sum(one['verdict'] == verdict for one in found)}/{len(found)}" for verdict in (first, second)]
-    return [*shares, f"{statistics.mean(one['runs'] for one in found):,.0f}"]
+    shares = [f"{sum(row['verdict'] == verdict for row in rows)}/{len(rows)}" for verdict in (first, second)]
+    return [*shares, f"{statistics.mean(row['runs'] for row in rows):,.0f}"]
 
 
 PAGE = """# Gates on identical code
@@ -264,7 +264,7 @@ An error probability of {delta:.0%} allows {allowed} of 60 on average; more than
 """
 
 
-def page(asked: argparse.Namespace) -> str:
+def page(options: argparse.Namespace) -> str:
     about = machine()
     version = "no hyperfine"
     if shutil.which("hyperfine"):
@@ -279,10 +279,10 @@ def page(asked: argparse.Namespace) -> str:
         f"truearm {about['truearm']}",
     )
     return PAGE.format(
-        runs=asked.runs,
+        runs=options.runs,
         machine=", ".join(map(str, words)),
         load=f"{os.getloadavg()[1]:.1f}",
-        table="\n".join(table(rows(asked.log))),
+        table="\n".join(table(read_log(options.log))),
         delta=DELTA,
         allowed=f"{DELTA * 60:.3g}",
         most=int(stats.binom.ppf(0.999, 60, DELTA)),
@@ -308,17 +308,17 @@ def main() -> None:
     parser.add_argument("--tools", type=choices(TOOLS), default=list(TOOLS))
     parser.add_argument("--log", type=Path, help="of gates that ended; they are not run again")
     parser.add_argument("--save", type=Path, default=HERE / "results" / "false_alarms.md")
-    asked = parser.parse_args()
-    asked.cores = sorted(os.sched_getaffinity(0))
-    asked.log = asked.log or Path(tempfile.gettempdir()) / f"truearm_gates_{asked.runs}.jsonl"
+    options = parser.parse_args()
+    options.cores = sorted(os.sched_getaffinity(0))
+    options.log = options.log or Path(tempfile.gettempdir()) / f"truearm_gates_{options.runs}.jsonl"
     if missing := [tool for tool in ("gcc", "taskset") if not shutil.which(tool)]:
         sys.exit(f"{missing[0]} is not installed (Debian: apt-get install hyperfine gcc util-linux)")
     if not shutil.which("hyperfine"):
-        asked.tools = [tool for tool in asked.tools if tool != "hyperfine"]
-    print(f"Log: {asked.log}")
-    run_all(asked)
-    asked.save.write_text(page(asked))
-    print(asked.save.read_text())
+        options.tools = [tool for tool in options.tools if tool != "hyperfine"]
+    print(f"Log: {options.log}")
+    run_all(options)
+    options.save.write_text(page(options))
+    print(options.save.read_text())
 
 
 if __name__ == "__main__":

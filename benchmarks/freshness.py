@@ -35,7 +35,7 @@ def cells():
                 yield arms, attack, declared, limit
 
 
-def measured(value):
+def measure(value):
     toptwo.STALE = value
     ratios, longest, spent = [], [], 0.0
     for arms, attack, declared, limit in cells():
@@ -48,14 +48,14 @@ def measured(value):
 
 
 def main():
-    measured(1.2)  # compile, and fill the tables
-    lines = [f"# How often evidence is renewed ({RUNS} runs per cell)", ""]
+    measure(1.2)  # compile, and fill the tables
+    lines = [f"# How often evidence is recomputed ({RUNS} runs per cell)", ""]
     lines += [
         "| STALE | mean ratio to the limit | longest run over its cell's mean | seconds |",
         "|---|---|---|---|",
     ]
     for value in VALUES:
-        ratio, longest, seconds = measured(value)
+        ratio, longest, seconds = measure(value)
         lines.append(f"| {value:g} | {ratio:.3f} | {longest:.1f} | {seconds:.1f} |")
         print(lines[-1], flush=True)
     (Path(__file__).parent / "results" / "freshness.md").write_text("\n".join(lines) + "\n")

@@ -67,7 +67,7 @@ DEFAULT = (
 )
 
 
-def published():
+def published_cells():
     cells = {}
     for line in PUBLISHED.split("\n"):
         if line:
@@ -76,9 +76,9 @@ def published():
     return cells
 
 
-def chosen(text):
+def parse_cells(text):
     if text == "all":
-        return list(published())
+        return list(published_cells())
     parts = (cell.split(":") for cell in (DEFAULT if text == "default" else text).split(","))
     return [(arms, float(quantile)) for arms, quantile in parts]
 
@@ -122,25 +122,25 @@ def main():
     parser.add_argument("--cells", default="default")
     parser.add_argument("--save", action="store_true", help="also write results/howard_ramdas.md")
     options = parser.parse_args()
-    theirs, lines = published(), []
+    theirs, lines = published_cells(), []
 
-    def say(line):
+    def report(line):
         print(line, flush=True)
         lines.append(line)
 
-    say(f"# QLUCB, {options.reps} runs per cell, against the published means of 64\n")
-    say("| arms | quantile | ours | published | z | seconds |\n|---|---|---|---|---|---|")
+    report(f"# QLUCB, {options.reps} runs per cell, against the published means of 64\n")
+    report("| arms | quantile | ours | published | z | seconds |\n|---|---|---|---|---|---|")
     good = 0
     with ProcessPoolExecutor(2) as pool:
-        for cell in (cells := chosen(options.cells)):
+        for cell in (cells := parse_cells(options.cells)):
             start = time.perf_counter()
             (mean, error), (target, spread) = run(cell, options.reps, pool), theirs[cell]
             z = (mean - target) / math.hypot(error, spread) if error or spread else math.nan
             good += abs(z) <= 3
             ours, known = f"{mean:.0f} ± {error:.0f}", f"{target:.0f} ± {spread:.0f}"
             spent = time.perf_counter() - start
-            say(f"| {cell[0]} | {cell[1]} | {ours} | {known} | {z:+.2f} | {spent:.0f} |")
-    say(f"\n{good} of {len(cells)} cells within 3 joint standard errors.")
+            report(f"| {cell[0]} | {cell[1]} | {ours} | {known} | {z:+.2f} | {spent:.0f} |")
+    report(f"\n{good} of {len(cells)} cells within 3 joint standard errors.")
     if options.save:
         target = Path(__file__).parent / "results" / "howard_ramdas.md"
         target.parent.mkdir(exist_ok=True)

@@ -1,7 +1,6 @@
 """Measure the cost of intervals and evidence: the best of several timings, in one run.
 
-Goal: an interval on 10^7 readings costs at most twice as much as `np.partition` alone for the same ranks.
-Run: .venv/bin/python benchmarks/intervals.py
+An interval is compared with `np.partition` alone for the same ranks. Run: python benchmarks/intervals.py
 """
 
 import time
@@ -30,14 +29,14 @@ def seconds(call, repeats=REPEATS):
 
 def interval_costs(rng):
     x = rng.normal(size=SIZE)
-    holed = x.copy()
-    holed[:: SIZE // 1000] = np.nan
-    print(f"intervals on {SIZE:.0e} readings (times of np.partition alone; asked: within 2)")
+    with_missing = x.copy()
+    with_missing[:: SIZE // 1000] = np.nan
+    print(f"intervals on {SIZE:.0e} readings (times of np.partition alone)")
     for quantile in (0.5, 0.95):
         low, high = sequential_quantile_ranks(SIZE, quantile, 0.05, 0.05, "oblivious")
         alone = seconds(lambda ranks=(low - 1, high - 1): np.partition(x, ranks))
         plain = seconds(lambda q=quantile: quantile_interval(x, quantile=q))
-        missing = seconds(lambda q=quantile: quantile_interval(holed, quantile=q))
+        missing = seconds(lambda q=quantile: quantile_interval(with_missing, quantile=q))
         print(f"  quantile {quantile:4}: np.partition {alone * 1e3:6.0f} ms, interval {plain * 1e3:6.0f} ms")
         print(f"                 ratio {plain / alone:5.2f}, with 0.01 % NaN {missing / alone:5.2f}")
     print(f"  median_interval: {seconds(lambda: median_interval(x)) * 1e3:6.0f} ms")

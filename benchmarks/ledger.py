@@ -8,21 +8,19 @@ rounds. Some gates also pass through `Ledger` itself, and must have the same out
 import math
 import sys
 import tempfile
-import time
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import ttest_ind
+from sections import write_sections
 
 import truearm as ta
 from truearm.claims.gates import Account
 from truearm.evidence.wins import Score, log_evidence
 
-HERE = Path(__file__).parent
 LOOPS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 ROUNDS = 400  # the budget of a gate
-SINGLE = math.log(40)  # the bar 2/delta of a single gate at 5%
+SINGLE = math.log(40)  # the threshold 2/delta of a single gate at 5%
 RUNS = 20  # of each command, for rules with a fixed number
 
 
@@ -46,7 +44,7 @@ def level_of(number, accepted, **settings):
 
 
 def decide(candidate, base, log_bar):
-    """Return the verdict of a gate, its rounds, and the log-evidence it closed with."""
+    """Return the verdict of a gate, its rounds, and the log-evidence at the end."""
     places = np.arange(1, candidate.size + 1)
     better = table()[places, np.cumsum(candidate < base)]
     worse = table()[places, np.cumsum(base < candidate)]
@@ -67,7 +65,10 @@ def t_test(candidate, base):
 def useless():
     """Loops of 100 proposals that are never better; the proposer adapts to verdicts and readings."""
     names = {"ledger, any": "any", "ledger, fdr": "fdr"}
-    loops, kept = dict.fromkeys((*names, "medians", "t-test"), 0), dict.fromkeys((*names, "medians", "t-test"), 0)
+    loops, acceptances = (
+        dict.fromkeys((*names, "medians", "t-test"), 0),
+        dict.fromkeys((*names, "medians", "t-test"), 0),
+    )
     for loop in range(LOOPS):
         rng = np.random.default_rng([35, loop])
         accepted = dict.fromkeys(loops, 0)
@@ -80,15 +81,15 @@ def useless():
                 accepted[name] += verdict == "accepted"
             accepted["medians"] += greedy(candidate, base)
             accepted["t-test"] += t_test(candidate, base)
-            # what looked good is proposed again, noisier; what did not is replaced by something worse or equal
+            # what looked good is proposed again with more noise; anything else is replaced by a worse or equal one
             slower, noise = (1.0, min(2 * noise, 0.5)) if seen > 0.5 else (1 + 0.002 * rng.integers(3), 0.03)
         for name, n in accepted.items():
             loops[name] += n > 0
-            kept[name] += n
+            acceptances[name] += n
     yield f"| rule | loops of {LOOPS} that accept any | accepted of {100 * LOOPS:,} |"
     yield "|---|---|---|"
     for name in loops:
-        yield f"| {name} | {loops[name]} ({loops[name] / LOOPS:.1%}) | {kept[name]} |"
+        yield f"| {name} | {loops[name]} ({loops[name] / LOOPS:.1%}) | {acceptances[name]} |"
     most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / LOOPS)
     yield ""
     yield f"Allowed for `any`: 5% plus 3 standard errors, {most:.1%}."
@@ -124,7 +125,7 @@ def real():
         yield f"| {rule} | {np.mean(shares[rule]):.1%} | {np.mean(found[rule]):.2f} | {many} |"
     ratio = np.mean(rounds["ledger, fdr"]) / np.mean(rounds["single gates"])
     yield ""
-    yield f"Rounds of the ledger over those of single gates at their bar of 2/delta = 40: {ratio:.2f} (goal: 2.5)."
+    yield f"Rounds of the ledger over those of single gates with threshold 2/delta = 40: {ratio:.2f} (goal: 2.5)."
 
 
 def through_ledger():
@@ -147,19 +148,12 @@ def through_ledger():
 
 
 def main():
-    start, text = time.perf_counter(), ["# Many gates, one error rate", ""]
-    for title, lines in (
-        ("100 useless proposals by a proposer that adapts", useless()),
-        ("10 real gains of 5% among 200 proposals", real()),
-        ("The same rule", through_ledger()),
-    ):
-        text += [f"## {title}", ""]
-        for line in lines:
-            print(line, flush=True)
-            text.append(line)
-        text.append("")
-    text += [f"{time.perf_counter() - start:.0f} s on one core."]
-    (HERE / "results" / "ledger.md").write_text("\n".join(text) + "\n")
+    sections = {
+        "100 useless proposals by a proposer that adapts": useless(),
+        "10 real gains of 5% among 200 proposals": real(),
+        "The same rule": through_ledger(),
+    }
+    write_sections("ledger", "Many gates, one error rate", sections)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from truearm.lab.simulate import simulate
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
 DELTA, SPREAD = 0.05, 0.1  # SPREAD is the mixture's variance of the difference
 GAPS = (1.0, 0.5, 0.25)
-KEPT = Path(__file__).parent / "results" / "means.md"
+RESULTS = Path(__file__).parent / "results" / "means.md"
 
 
 def by_means(gap, rng):
@@ -36,25 +36,25 @@ def row(gap):
     found = [simulate("toptwo", arms, worst(arms, 0.0), RUNS, contamination=eps).summary for eps in (None, 0.05)]
     pulls = [means[:, 0].mean(), *(one.pulls for one in found)]
     wrong = [int(means[:, 1].sum()), *(one.errors.count for one in found)]
-    shown = " | ".join(
+    cells = " | ".join(
         f"{mean:.0f}, {mean / pulls[0]:.1f}x, {bad} wrong" for mean, bad in zip(pulls, wrong, strict=True)
     )
-    return f"| {gap} | {shown} |"
+    return f"| {gap} | {cells} |"
 
 
 def main():
     lines = [
-        "# Clean normal readings: medians beside means that know the variance",
+        "# Clean normal readings: medians, and means that know the variance",
         "",
-        f"`python benchmarks/means.py`: two arms, delta {DELTA}, {RUNS} runs of each cell; mean pulls, times "
-        "those of the rule on means.",
+        f"`python benchmarks/means.py`: two arms, delta {DELTA}, {RUNS} runs of each cell; mean pulls, "
+        "relative to the rule on means.",
         "",
         "| gap, in standard deviations | means, variance known | medians, separated | medians, certified at 5% |",
         "|---|---|---|---|",
         *map(row, GAPS),
     ]
-    KEPT.write_text("\n".join(lines) + "\n")
-    print(KEPT.read_text())
+    RESULTS.write_text("\n".join(lines) + "\n")
+    print(RESULTS.read_text())
 
 
 if __name__ == "__main__":

@@ -47,11 +47,11 @@ SETTINGS = {
     "two Cauchy arms, gap 1.5, certified at 5%": (lab.translations(families.cauchy(), [1.5]), 0.05, 300),
     "ten normal arms, gaps 0.5 to 2.3": (lab.instance("G10lin"), None, 16),
 }
-NOT_DRAWN = "ten normal arms"  # many arms come down more slowly
+NOT_IN_FIGURE = "ten normal arms"  # the ratio of many arms falls more slowly
 
 
-EXPLORED = 0.25  # an arm with fewer pulls than this power of all pulls is pulled first; optimality A1 (i)
-BATCHED = 0.9  # a batch is at most a fiftieth of this power of either arm's pulls; optimality A1 (iii)
+EXPLORATION_POWER = 0.25  # an arm with fewer pulls than this power of all pulls is pulled first; optimality A1 (i)
+BATCH_POWER = 0.9  # a batch is at most a fiftieth of this power of either arm's pulls; optimality A1 (iii)
 
 
 class Duel(NamedTuple):
@@ -59,13 +59,13 @@ class Duel(NamedTuple):
 
     log_evidence: float
     gain: float
-    """Of the leader: its pulls times kl^- of its share below the cut."""
+    """The leader's pulls times kl^- of its share below the cut."""
     other: float
-    """The same of the rival, above the cut."""
+    """The same for the rival, above the cut."""
 
     @property
     def share(self) -> float:
-        """The leader's share of the next pulls: its share of what was gained; optimality A1 (ii)."""
+        """The leader's share of the next pulls: its share of the gain; optimality A1 (ii)."""
         total = self.gain + self.other
         return self.gain / total if total > 0 else 0.5
 
@@ -78,11 +78,11 @@ class Sampler:
 
     def batch(self, counts: Sequence[float], leader: int, duels: Mapping[int, Duel]) -> dict[int, int]:
         """Return the next pulls of each arm, from the pulls so far and the leader's duels with all rivals."""
-        least = sum(counts) ** EXPLORED
+        least = sum(counts) ** EXPLORATION_POWER
         if short := {arm: 1 for arm, n in enumerate(counts) if n < least}:
             return short
         rival = min(duels, key=lambda arm: duels[arm].log_evidence + math.log(counts[arm]))
-        size = max(1, int(GROWTH * min(counts[leader], counts[rival]) ** BATCHED))
+        size = max(1, int(GROWTH * min(counts[leader], counts[rival]) ** BATCH_POWER))
         exact = size * duels[rival].share + self._owed.get((leader, rival), 0.0)
         whole = math.floor(exact + 0.5)
         self._owed[leader, rival] = exact - whole
@@ -99,7 +99,7 @@ class Step(NamedTuple):
 
 
 def steps(problem: Problem, tapes: lab.Tapes) -> Iterator[Step]:
-    """Give every step of the one endless run that rule R makes, whatever delta."""
+    """Yield every step of the one endless run that rule R makes, whatever delta."""
     arms = range(len(problem.arms))
     levels = Levels.of(problem.level, problem.contamination)
     samples = [Sample.of(tapes.upto(arm, START)[:START]) for arm in arms]
@@ -173,16 +173,16 @@ def draw(rows):
     axis.axhline(1.0, color="black", linewidth=0.8)
     axis.axhline(GOAL, color="gray", linewidth=0.8, linestyle=":")
     axis.set(xscale="log", xlim=(2e-2, 5e-13), ylim=(0.95, None))
-    axis.set(xlabel="delta", ylabel="mean pulls over the least of any method")
+    axis.set(xlabel="delta", ylabel="mean pulls over the lower bound")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.25, linewidth=0.6)
     axis.legend(frameon=False, fontsize=8)
     figure.savefig(PICTURE, dpi=110)
 
 
-def written(lines):
+def write_results(lines):
     """Write the table and the picture."""
-    rows = [found for found in map(ratios, lines) if not found[0].startswith(NOT_DRAWN)]
+    rows = [found for found in map(ratios, lines) if not found[0].startswith(NOT_IN_FIGURE)]
     falls = all(later < earlier for _, means, _ in rows for earlier, later in pairwise(means))
     last = max(means[-1] for _, means, _ in rows)
     text = [
@@ -207,7 +207,7 @@ def main(word=""):
             if word in name or name not in table:
                 table[name] = row(name, executor)
             print(table[name], flush=True)
-            written([table[known] for known in SETTINGS if known in table])
+            write_results([table[known] for known in SETTINGS if known in table])
 
 
 if __name__ == "__main__":

@@ -27,11 +27,11 @@ LAWS = {name: getattr(families, name)() for name in ("gaussian", "laplace", "cau
 DELTAS = (0.05, 0.01, 0.1, 0.001)
 MODES = (("separated", None, False), ("certified", 0.03, False), ("certified, worst", 0.03, True))
 SHARES = ((0.1, 0.06), (0.2, 0.12), (0.4, 0.3), (0.6, 0.3), (0.6, 0.45), (0.8, 0.6), (0.9, 0.82), (0.95, 0.7))
-LONGEST = 20_000  # pulls of a forecast run, but for the few that are long on purpose
+LONGEST = 20_000  # pulls of a forecast run, except the few long ones
 
 
 def unit(law):
-    """The distance between the quartiles, in units of the normal law's."""
+    """Return the distance between the quartiles, in units of the normal law's."""
     return (law.ppf_left(0.75) - law.ppf_left(0.25)) / 1.349
 
 
@@ -40,7 +40,7 @@ def translated(law, gaps):
 
 
 def settings():
-    """Give name, instance, contamination declared, whether it is attacked, and delta."""
+    """Yield name, instance, contamination declared, whether it is attacked, and delta."""
     deltas, modes = itertools.cycle(DELTAS), itertools.cycle(MODES)
     for law, k in itertools.product(LAWS, (2, 3, 5, 10, 20)):
         spread = np.linspace(0.5, 2.0, k - 1).tolist() if k > 2 else [0.7]
@@ -60,7 +60,7 @@ def settings():
 
 
 def share_settings():
-    """Give the same for shares."""
+    """Yield the same for shares."""
     deltas, modes, alike = itertools.cycle(DELTAS), itertools.cycle(MODES), itertools.cycle((True, False))
     for k, (best, rival) in itertools.product((2, 3, 5, 10, 20), SHARES):
         mode, certified, attacked = next(modes)
@@ -76,7 +76,7 @@ def share_settings():
 
 
 def measure(instance, eps, attacked, delta, *, executor, nats):
-    """Return the limit, the mean pulls and their relative standard error, None if they are many."""
+    """Return the limit, the mean pulls and their relative standard error, or None if they are too many."""
     attack = lab.worst(instance, eps) if attacked else None
     found = lab.limit(instance, attack, contamination=eps)
     k = len(instance.arms)

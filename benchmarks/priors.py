@@ -47,7 +47,7 @@ def cells(delta):
 
 
 def ratios(prior, delta, runs):
-    """Return (instance, column, bound, pulls over the bound, best arm lost) of all cells."""
+    """Return (instance, column, bound, pulls over the bound, runs that lost the best arm) of all cells."""
     engine.DEFAULT_PRIOR = prior
     found = []
     for key, column, instance, attack, declared, bound in cells(delta):
@@ -72,15 +72,15 @@ def row(prior, delta, runs):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=24)
-    parser.add_argument("--first", type=int, default=len(PRIORS), help="so many of the priors")
-    asked, start = parser.parse_args(), time.perf_counter()
-    runs = asked.runs
+    parser.add_argument("--first", type=int, default=len(PRIORS), help="number of priors to measure")
+    options, start = parser.parse_args(), time.perf_counter()
+    runs = options.runs
     lines = [
         "| prior | delta | mean of all cells | bound under 1,000 pulls | longer | G2s clean | worst cell | lost |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for delta in (0.05, 0.001):
-        for prior in PRIORS[: asked.first]:
+        for prior in PRIORS[: options.first]:
             lines.append(row(prior, delta, runs))
             print(lines[-1], flush=True)
     text = [f"# Priors: pulls over the limit, {runs} runs per cell (a quarter for k = 50)", "", *lines, ""]

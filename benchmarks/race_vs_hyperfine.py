@@ -40,7 +40,7 @@ LONGEST = 75  # seconds a pair may take: the limit, start and end of a race, and
 
 class Scenario(NamedTuple):
     name: str
-    story: str
+    description: str
     best: str  # arguments of the sleeper
     other: str
     eps: float | None  # declared to truearm where bad runs know the command; None: blind, its default
@@ -66,7 +66,7 @@ class Trial(NamedTuple):
     wall: float
 
 
-def compiled(folder: Path) -> str:
+def compile_sleeper(folder: Path) -> str:
     program = folder / "sleeper"
     subprocess.run(["gcc", "-O2", str(HERE / "sleeper.c"), "-o", str(program), "-lm"], check=True)
     return str(program)
@@ -109,7 +109,7 @@ def with_truearm(lines: list[str], eps: float | None) -> Trial:
     return Trial(verdict(best), "", found["pulls"]["total"], wall)
 
 
-def tried(scenario: Scenario, lines: list[str], number: int) -> tuple[Trial, Trial]:
+def run_trial(scenario: Scenario, lines: list[str], number: int) -> tuple[Trial, Trial]:
     """Return a trial of each tool, hyperfine's first, side by side so that both meet the same load."""
     if number % 2:
         ours = with_truearm(lines, scenario.eps)
@@ -144,19 +144,19 @@ def row(scenario: Scenario, count: int, pairs: list[tuple[Trial, Trial]]) -> str
 
 
 def overhead(runs: int = 800) -> list[str]:
-    """Return lines about the wall time per run of `true`, start-up of the tools themselves taken off."""
+    """Return lines about the wall time per run of `true`, without the start of the tools."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = (Path(folder) / f"{i}.db" for i in range(10**6))
-        measured = {
-            "truearm race": lambda: of_race(runs, None),
-            "truearm race --save": lambda: of_race(runs, next(fresh)),
-            "hyperfine -N": lambda: of_hyperfine(runs),
+        tools = {
+            "truearm race": lambda: time_race(runs, None),
+            "truearm race --save": lambda: time_race(runs, next(fresh)),
+            "hyperfine -N": lambda: time_hyperfine(runs),
         }
-        rounds = [{name: measure() for name, measure in measured.items()} for _ in range(9)]
-    return [f"| {name} | {1000 * statistics.median(r[name] for r in rounds):.3f} ms |" for name in measured]
+        rounds = [{name: measure() for name, measure in tools.items()} for _ in range(9)]
+    return [f"| {name} | {1000 * statistics.median(r[name] for r in rounds):.3f} ms |" for name in tools]
 
 
-def of_race(runs: int, path: Path | None) -> float:
+def time_race(runs: int, path: Path | None) -> float:
     """Return the time per run from the first run to the last: the loop of a race without start-up."""
     commands = [Command("true", name="a"), Command("true", name="b")]
     setting = Setting(commands=tuple(commands))
@@ -174,7 +174,7 @@ def of_race(runs: int, path: Path | None) -> float:
     return (moments[1] - moments[0]) / runs
 
 
-def of_hyperfine(runs: int) -> float:
+def time_hyperfine(runs: int) -> float:
     def wall(count: int) -> float:
         began = time.perf_counter()
         words = ["hyperfine", "-N", "--style", "none", "-r", str(count), "true"]
@@ -184,17 +184,17 @@ def of_hyperfine(runs: int) -> float:
     return (wall(runs) - wall(2)) / (runs - 2)
 
 
-HEAD = """# truearm race beside hyperfine
+HEAD = """# truearm race and hyperfine
 
 Made by `benchmarks/race_vs_hyperfine.py --jobs {jobs}`, {trials} of each line in paired rounds; {machine}.
 
-{stories}
+{descriptions}
 
-hyperfine ranks by the mean; "by median" is the ranking a reader finds in its exported medians. It runs every
+hyperfine ranks by the mean; "by median" is the ranking by its exported medians. It runs every
 command about 3 seconds, whatever the difference. truearm measures in rounds, every command once in random order;
 it assumes what the column eps says, and may answer "open" ({limit} seconds are its budget). Runs and
-wall time (seconds, start-up of the tool included) are medians over the trials, for all commands together; ratio is
-the median of truearm's wall time over hyperfine's in the same round.
+wall time (seconds, including the start of the tool) are medians over the trials, for all commands together; ratio
+is the median of truearm's wall time over hyperfine's in the same round.
 
 """
 
@@ -205,7 +205,7 @@ COLUMNS = (
 
 TAIL = """
 
-Wall time per run of `true`, start-up of the tools taken off, median of 9 (with --save every run is committed
+Wall time per run of `true`, without the start of the tools, median of 9 (with --save every run is committed
 twice to the disk, before it starts and when it has ended):
 
 | tool | per run |
@@ -226,50 +226,50 @@ def page(found: dict[Line, list[tuple[Trial, Trial]]], jobs: int, costs: list[st
     """Return the table of the results so far."""
     numbers = sorted({len(pairs) for pairs in found.values()})
     trials = " or ".join(map(str, numbers)) + (" trial" if numbers == [1] else " trials")
-    stories = "\n".join(f"- {s.name}: {s.story}" for s in SCENARIOS)
-    told = {"trials": trials, "jobs": jobs, "stories": stories, "machine": about(), "limit": LIMIT}
+    descriptions = "\n".join(f"- {s.name}: {s.description}" for s in SCENARIOS)
+    fields = {"trials": trials, "jobs": jobs, "descriptions": descriptions, "machine": about(), "limit": LIMIT}
     rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     rows += [row(scenario, count, pairs) for (count, scenario), pairs in found.items()]
-    return HEAD.format(**told) + "\n".join(rows) + TAIL + "\n".join(costs) + "\n"
+    return HEAD.format(**fields) + "\n".join(rows) + TAIL + "\n".join(costs) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20, help="rounds, at most")
-    parser.add_argument("--minutes", type=float, default=10.0, help="no pair begins that might end later")
+    parser.add_argument("--minutes", type=float, default=10.0, help="no pair starts that may end later")
     parser.add_argument("--jobs", type=int, default=1, help="pairs at a time; sleeping takes no CPU")
     parser.add_argument("--scenarios", default=",".join(s.name for s in SCENARIOS))
     parser.add_argument("--commands", default="2,4")
     parser.add_argument("--save", type=Path, default=HERE / "results" / "race_vs_hyperfine.md")
-    asked = parser.parse_args()
-    end = time.monotonic() + 60 * asked.minutes
+    options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
     if missing := [tool for tool in ("gcc", "hyperfine") if not shutil.which(tool)]:
         parser.error(f"not installed: {', '.join(missing)} (Debian: apt-get install {' '.join(missing)})")
-    chosen = [s for s in SCENARIOS if s.name in asked.scenarios.split(",")]
-    lines = [(count, scenario) for count in map(int, asked.commands.split(",")) for scenario in chosen]
+    chosen = [s for s in SCENARIOS if s.name in options.scenarios.split(",")]
+    lines = [(count, scenario) for count in map(int, options.commands.split(",")) for scenario in chosen]
     found: dict[Line, list[tuple[Trial, Trial]]] = {}
     costs = overhead()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
-        sleeper = compiled(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        sleeper = compile_sleeper(Path(folder))
 
-        def tell(number: int, line: Line) -> tuple[Trial, Trial] | None:
+        def try_line(number: int, line: Line) -> tuple[Trial, Trial] | None:
             if time.monotonic() + LONGEST > end:
                 return None
-            return tried(line[1], commands(line[1], line[0], sleeper), number)
+            return run_trial(line[1], commands(line[1], line[0], sleeper), number)
 
-        for number in range(asked.trials):
-            pairs = list(pool.map(partial(tell, number), lines))
+        for number in range(options.trials):
+            pairs = list(pool.map(partial(try_line, number), lines))
             for line, pair in zip(lines, pairs, strict=True):
                 if pair is not None:
                     found.setdefault(line, []).append(pair)
             if found:
-                asked.save.write_text(page(found, asked.jobs, costs), encoding="utf-8")
+                options.save.write_text(page(found, options.jobs, costs), encoding="utf-8")
             if None in pairs:
                 break
             print(f"{number + 1} rounds", flush=True)
     if not found:
-        sys.exit(f"--minutes {asked.minutes:g} is too short: a trial of both tools may take {LONGEST} s")
-    print(asked.save.read_text(encoding="utf-8"))
+        sys.exit(f"--minutes {options.minutes:g} is too short: a trial of both tools may take {LONGEST} s")
+    print(options.save.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ mistune.html("\\n\\n".join(PARTS * 60))
 BUILD = "python -m compileall -q ."
 
 
-def fetched(project: str, version: str, folder: Path) -> Path:
+def fetch(project: str, version: str, folder: Path) -> Path:
     """Return the archive of a release's sources."""
     words = ["download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", *words, f"{project}=={version}"], check=True)
@@ -73,36 +73,36 @@ def main() -> None:
     parser.add_argument("--new", default="3.0.2")
     parser.add_argument("--max-time", default="3m")
     parser.add_argument("--save", type=Path, default=HERE / "results" / "revisions.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        archives = {version: fetched(asked.project, version, folder) for version in (asked.old, asked.new)}
-        repository(folder / asked.project, archives)
-        gate = ["--fail-if-worse-than", asked.old, "--tolerance", "2%", "--max-time", asked.max_time]
+        archives = {version: fetch(options.project, version, folder) for version in (options.old, options.new)}
+        repository(folder / options.project, archives)
+        gate = ["--fail-if-worse-than", options.old, "--tolerance", "2%", "--max-time", options.max_time]
         script = folder / "render.py"
         script.write_text(WORK)
-        words = ["race", "--metric", "cpu", "--rev", asked.old, "--rev", asked.new, "--build", BUILD, *gate]
+        words = ["race", "--metric", "cpu", "--rev", options.old, "--rev", options.new, "--build", BUILD, *gate]
         words += ["--", "python", str(script), "{dir}"]
-        # the interpreter of this script is the one that works too
+        # the benchmark runs with the interpreter of this script
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         env = {**os.environ, "PATH": path, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "100"}
         done = subprocess.run(
             [sys.executable, "-m", "truearm", *words],
-            cwd=folder / asked.project,
+            cwd=folder / options.project,
             env=env,
             check=False,
             stdout=subprocess.PIPE,
             text=True,
         )
     about = machine()
-    shown = " ".join(f"'{word}'" if " " in word else word for word in words).replace(str(folder), "..")
+    command = " ".join(f"'{word}'" if " " in word else word for word in words).replace(str(folder), "..")
     where = (f"{about['cpus']} CPUs", about["system"], about["architecture"], f"Python {sys.version.split()[0]}")
-    asked.save.write_text(
-        f"# Two releases of {asked.project}\n\nMade by `benchmarks/revisions.py`; {', '.join(map(str, where))}; "
-        f"load {os.getloadavg()[1]:.1f}.\n\n```\n$ truearm {shown}\n{done.stdout}```\n\n"
+    options.save.write_text(
+        f"# Two releases of {options.project}\n\nMade by `benchmarks/revisions.py`; {', '.join(map(str, where))}; "
+        f"load {os.getloadavg()[1]:.1f}.\n\n```\n$ truearm {command}\n{done.stdout}```\n\n"
         f"Exit code {done.returncode}.\n"
     )
-    print(asked.save.read_text())
+    print(options.save.read_text())
 
 
 if __name__ == "__main__":

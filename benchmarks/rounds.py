@@ -7,12 +7,12 @@ REACTING races on a machine that reacts to everything but labels. RUNS = 30 need
 """
 
 import sys
-import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from sections import write_sections
 
 from truearm import Study, TopTwo
 from truearm.claims.gates import judge_gate
@@ -56,7 +56,7 @@ def cell(make, study_of, **setting):
     return *np.mean(sizes, axis=0), open_, wrong
 
 
-def told(found, place=0):
+def format_cell(found, place=0):
     text = f"{found[place]:.0f}"
     if found[2]:
         text += f", {found[2]} of {RUNS} undecided"
@@ -73,7 +73,7 @@ def gaps():
 
         ways = ((by_cuts, None), (in_rounds, "blind"), (by_cuts, 0.05), (in_rounds, 0.05))
         cells = [cell(make, way, contamination=c) for way, c in ways]
-        yield f"| {gap:.0%} | {load} | {' | '.join(map(told, cells))} |"
+        yield f"| {gap:.0%} | {load} | {' | '.join(map(format_cell, cells))} |"
 
 
 FIELDS = {
@@ -117,7 +117,7 @@ def fields():
 
         cells = []
         for c in ("blind", 0.05):
-            cells.append(told(cell(make, in_rounds, contamination=c), 1))
+            cells.append(format_cell(cell(make, in_rounds, contamination=c), 1))
             two = [duels(make(np.random.default_rng([9, i])), contamination=c) for i in range(RUNS)]
             missed = sum(alive != [0] for _, alive in two)
             cells.append(f"{np.mean([n for n, _ in two]):.0f}" + (f", {missed} open or wrong" if missed else ""))
@@ -155,9 +155,9 @@ def gates(rounds=400):
     for tolerance, load in product((0.01, 0.02, 0.03, 0.05), SHOWN):
         cells = []
         for factor, verdicts in ((1.0, ("PASS", "FAIL")), (1.05, ("FAIL", "PASS"))):
-            ended = [_gate(i, factor, tolerance, load, rounds) for i in range(RUNS)]
-            counts = [sum(verdict == wanted for verdict, _ in ended) for wanted in verdicts]
-            cells += [f"{counts[0]}, {counts[1]} of {RUNS}", f"{np.mean([n for _, n in ended]):.0f}"]
+            outcomes = [_gate(i, factor, tolerance, load, rounds) for i in range(RUNS)]
+            counts = [sum(verdict == wanted for verdict, _ in outcomes) for wanted in verdicts]
+            cells += [f"{counts[0]}, {counts[1]} of {RUNS}", f"{np.mean([n for _, n in outcomes]):.0f}"]
         yield f"| {tolerance:.0%} | {load} | {' | '.join(cells)} |"
 
 
@@ -176,20 +176,13 @@ def _gate(number, factor, tolerance, load, rounds):
 
 
 def main():
-    start, text = time.perf_counter(), ["# Rounds side by side", ""]
-    for title, lines in (
-        (f"Two commands: mean rounds of {RUNS} runs until it is decided", gaps()),
-        (f"Gates: {RUNS} of each, at most 400 rounds, blind", gates()),
-        (f"Several commands: mean pulls of {RUNS} runs, by who is in a round", fields()),
-        ("Equal commands: winners named in 500 rounds (promised: 5%)", equals()),
-    ):
-        text += [f"## {title}", ""]
-        for line in lines:
-            print(line, flush=True)
-            text.append(line)
-        text.append("")
-    text += [f"{time.perf_counter() - start:.0f} s on one core."]
-    (HERE / "results" / "rounds.md").write_text("\n".join(text) + "\n")
+    sections = {
+        f"Two commands: mean rounds of {RUNS} runs until a decision": gaps(),
+        f"Gates: {RUNS} of each, at most 400 rounds, blind": gates(),
+        f"Several commands: mean pulls of {RUNS} runs, by which commands are in a round": fields(),
+        "Equal commands: winners named in 500 rounds (allowed: 5%)": equals(),
+    }
+    write_sections("rounds", "Rounds side by side", sections)
 
 
 if __name__ == "__main__":

@@ -72,15 +72,15 @@ VERSIONS = (
     *("numpy", "scipy", "numba", "duckdb", "polars", "pandas", "pyarrow"),
     *("river", "mabwiser", "optuna", "pyperf", "pytest-benchmark"),
 )
-LAST = "race_vs_hyperfine"  # has the time that is left, a third of all at least
-LATE = 300.0  # seconds for any other
+LAST = "race_vs_hyperfine"  # gets the time that is left, at least a third of all
+LIMIT_S = 300.0  # for any other benchmark
 
 
-def is_there(peer):
+def is_installed(peer):
     return importlib.util.find_spec(peer) is not None or shutil.which(peer) is not None
 
 
-def copied():
+def copy_files():
     """Return the folder of benchmarks in a fresh copy of what they read and write."""
     shutil.rmtree(COPY, ignore_errors=True)
     for part in ("benchmarks", "docs/images", "src", "tests"):
@@ -88,44 +88,44 @@ def copied():
     return COPY / "benchmarks"
 
 
-def run(name, folder, words, most):
-    """Run one benchmark; return how it ended, and its page, or its output if there is no page."""
-    if missing := [peer for peer in PEERS.get(name, ()) if not is_there(peer)]:
+def run(name, folder, words, limit):
+    """Run one benchmark; return how it ended and its page, or its output if there is no page."""
+    if missing := [peer for peer in PEERS.get(name, ()) if not is_installed(peer)]:
         return f"not run: {', '.join(missing)} not installed", ""
-    if most <= 0:
+    if limit <= 0:
         return "not run: the time was over", ""
-    kept, began, stamp = folder / "results" / f"{name}.md", time.time(), time.monotonic()
-    words = words.format(folder=folder, minutes=(most - 15) / 60).split()
+    result, began, stamp = folder / "results" / f"{name}.md", time.time(), time.monotonic()
+    words = words.format(folder=folder, minutes=(limit - 15) / 60).split()
     code, out = None, ""
     try:
-        code, out, err = ended([sys.executable, str(folder / f"{name}.py"), *words], folder, most)
+        code, out, err = run_program([sys.executable, str(folder / f"{name}.py"), *words], folder, limit)
     except subprocess.TimeoutExpired:
-        how = f"stopped after {most:.0f} s"
+        how = f"stopped after {limit:.0f} s"
     else:
         how = f"{time.monotonic() - stamp:.0f} s"
         if code:
             last = (err.strip() or out.strip() or f"exit code {code}").splitlines()[-1]
             how = f"failed after {how}: {last.replace('|', '/')}"
-    if kept.exists() and kept.stat().st_mtime >= began:
-        return how, lower(kept)
+    if result.exists() and result.stat().st_mtime >= began:
+        return how, lower_headings(result)
     return how, "" if code != 0 else f"## {name}, as printed\n\n```\n{out.rstrip()}\n```"
 
 
-def ended(words, folder, most):
+def run_program(words, folder, limit):
     """Return the exit code and output of a program; its child processes are always ended with it."""
     with subprocess.Popen(
         words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            out, err = process.communicate(timeout=most)
+            out, err = process.communicate(timeout=limit)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
     return process.returncode, out, err
 
 
-def lower(path):
-    """Return a page with its headings one lower."""
+def lower_headings(path):
+    """Return a page with its headings one level lower."""
     return re.sub(r"^#", "##", path.read_text(encoding="utf-8").strip(), flags=re.MULTILINE)
 
 
@@ -136,16 +136,16 @@ def version(package):
         return "not installed"
 
 
-def hyperfine():
+def hyperfine_version():
     if shutil.which("hyperfine") is None:
         return "not installed"
-    said = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
-    return said.split()[-1]
+    output = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
+    return output.split()[-1]
 
 
-def page(told, what):
+def page(outcomes, what):
     """Return the machine, the versions, how each benchmark ended, and what came out."""
-    here = {**machine(), **{name: version(name) for name in VERSIONS}, "hyperfine": hyperfine()}
+    here = {**machine(), **{name: version(name) for name in VERSIONS}, "hyperfine": hyperfine_version()}
     lines = [
         "# All benchmarks",
         "",
@@ -155,15 +155,15 @@ def page(told, what):
         *(f"| {name} | {value} |" for name, value in here.items()),
         "",
         *("| benchmark | this run |", "|---|---|"),
-        *(f"| {name} | {how} |" for name, (how, _) in told.items()),
+        *(f"| {name} | {how} |" for name, (how, _) in outcomes.items()),
     ]
-    for _, found in told.values():
+    for _, found in outcomes.values():
         lines += ["", found] if found else []
     return "\n".join(lines) + "\n"
 
 
-def write(told, what):
-    (HERE / "RESULTS.md").write_text(page(told, what), encoding="utf-8")
+def write(outcomes, what):
+    (HERE / "RESULTS.md").write_text(page(outcomes, what), encoding="utf-8")
 
 
 def main():
@@ -172,31 +172,31 @@ def main():
     parser.add_argument("--minutes", type=float, help="for all together: 45, at full size 1,440")
     parser.add_argument("--full", action="store_true", help="at full size and in place")
     parser.add_argument("--collect", action="store_true", help="write the page from the full-size results")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     programs = {path.stem for path in HERE.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
     names = sorted(programs - {Path(__file__).stem})
-    if unknown := set(asked.only.split(",")) - {*names, ""}:
+    if unknown := set(options.only.split(",")) - {*names, ""}:
         parser.error(f"--only: there is no benchmark {', '.join(sorted(unknown))}")
     what = (
         "Results of full size, each with its conditions"
-        if asked.collect or asked.full
+        if options.collect or options.full
         else "`make bench`, small sizes"
     )
-    if asked.collect:
-        told = {path.stem: ("kept", lower(path)) for path in sorted((HERE / "results").glob("*.md"))}
-        write(told, what)
+    if options.collect:
+        outcomes = {path.stem: ("kept", lower_headings(path)) for path in sorted((HERE / "results").glob("*.md"))}
+        write(outcomes, what)
     else:
-        names = asked.only.split(",") if asked.only else names
-        folder, sizes = (HERE, FULL) if asked.full else (copied(), SIZES)
-        total = 60 * (asked.minutes or (1440 if asked.full else 45))
-        told, end = {}, time.monotonic() + total
+        names = options.only.split(",") if options.only else names
+        folder, sizes = (HERE, FULL) if options.full else (copy_files(), SIZES)
+        total = 60 * (options.minutes or (1440 if options.full else 45))
+        outcomes, end = {}, time.monotonic() + total
         for name in sorted(names, key=LAST.__eq__):
             left = end - time.monotonic()
-            if not asked.full and name != LAST:
-                left = min(left - total / 3 * (LAST in names), LATE)
-            told[name] = run(name, folder, sizes.get(name, ""), left)
-            print(f"{name:20} {told[name][0]}", flush=True)
-            write(told, what)
+            if not options.full and name != LAST:
+                left = min(left - total / 3 * (LAST in names), LIMIT_S)
+            outcomes[name] = run(name, folder, sizes.get(name, ""), left)
+            print(f"{name:20} {outcomes[name][0]}", flush=True)
+            write(outcomes, what)
     print("benchmarks/RESULTS.md")
 
 

@@ -81,8 +81,8 @@ def measure_replay(folder, readings):
     for _ in range(readings // BATCH):
         pulls = studies.ask("large", "w", BATCH).pulls
         values = draw.normal(size=len(pulls)).tolist()
-        told = [PullReading(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)]
-        studies.tell("large", told)
+        batch = [PullReading(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)]
+        studies.tell("large", batch)
     wall, cpu = time.perf_counter(), time.process_time()
     with Studies(database).read("large") as hosted:
         assert hosted.study.pulls == len(pulls) * (readings // BATCH)

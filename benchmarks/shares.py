@@ -45,7 +45,7 @@ def instance(best, rival, k):
     return [best, *(max(rival - 2 * gap * j / max(1, k - 2), rival / 4) for j in range(k - 1))]
 
 
-def attacked(shares, eps):
+def attacked_shares(shares, eps):
     """Return the observed shares if bad readings are failures of the best arm and successes of the others."""
     return [(1 - eps) * shares[0], *((1 - eps) * share + eps for share in shares[1:])]
 
@@ -58,23 +58,23 @@ def drive(task):
     policy, pulls = TopTwo(), dict.fromkeys(arms, 0)
     state = policy.start(Problem(arms=arms, at_least=1, contamination=contamination))
     while not isinstance(batch := policy.ask(state), Verdict):
-        told = {}
+        readings = {}
         for arm, n in batch.items():
             won = int(rng.binomial(n, shares[arms.index(arm)]))
-            told[arm] = Told(np.arange(pulls[arm], pulls[arm] + n), np.repeat([1.0, 0.0], [won, n - won]))
+            readings[arm] = Told(np.arange(pulls[arm], pulls[arm] + n), np.repeat([1.0, 0.0], [won, n - won]))
             pulls[arm] += n
-        state = policy.tell(state, told, pulls)
+        state = policy.tell(state, readings, pulls)
     return sum(pulls.values()), batch.best == arms[0]
 
 
 def cells(executor, quick):
-    """Give per cell its name, mode, number of arms, bound, mean pulls, standard error and wrong answers."""
+    """Yield for each cell its name, mode, number of arms, bound, mean pulls, standard error and wrong answers."""
     for best, rival in PAIRS:
         for k, runs in RUNS.items():
             for mode in ("clean", "certified"):
                 clean = instance(best, rival, k)
                 eps = None if mode == "clean" else (best - rival) / 4
-                seen = clean if eps is None else attacked(clean, eps)
+                seen = clean if eps is None else attacked_shares(clean, eps)
                 bound = share_limit(seen, eps or 0.0).pulls(0.05)
                 tasks = [(seen, eps, 1000 * k + i) for i in range(max(1, runs // 5) if quick else runs)]
                 pulls, right = zip(*executor.map(drive, tasks), strict=True)
@@ -92,7 +92,7 @@ def cells(executor, quick):
 
 
 def table(executor, quick):
-    found = list(printed(cells(executor, quick)))
+    found = list(print_cells(cells(executor, quick)))
     names = list(dict.fromkeys(cell[0] for cell in found))
     columns = [(mode, k) for mode in ("clean", "certified") for k in RUNS]
     lines = ["| shares | " + " | ".join(f"{mode}, k = {k}" for mode, k in columns) + " |"]
@@ -114,7 +114,7 @@ def table(executor, quick):
     return lines
 
 
-def printed(found):
+def print_cells(found):
     for cell in found:
         print(cell[0], cell[1], cell[2], f"{cell[4] / cell[3]:.2f}", f"({cell[3]:.0f})", flush=True)
         yield cell
@@ -139,16 +139,16 @@ def speed():
     values = (rng.random(ROWS) < np.array([0.5, 0.52, 0.48, 0.6])[codes]).astype(np.float64)
     arms = pl.Series("arm", codes).cast(pl.String)
     frame = pl.DataFrame({"arm": arms, "x": values})
-    counted = best_of(lambda: frame.group_by("arm").agg(pl.len(), pl.col("x").sum()))
-    ours = best_of(lambda: ta.analyze(frame, arm="arm", value="x", at_least=1, contamination=0.01))
+    count_time = best_of(lambda: frame.group_by("arm").agg(pl.len(), pl.col("x").sum()))
+    our_time = best_of(lambda: ta.analyze(frame, arm="arm", value="x", at_least=1, contamination=0.01))
     panda = pd.DataFrame({"arm": frame["arm"].to_list(), "x": values})
-    panda_counted = best_of(lambda: panda.groupby("arm")["x"].agg(["count", "sum"]), 1)
-    panda_ours = best_of(lambda: ta.analyze(panda, arm="arm", value="x", at_least=1, contamination=0.01), 1)
+    panda_count_time = best_of(lambda: panda.groupby("arm")["x"].agg(["count", "sum"]), 1)
+    panda_time = best_of(lambda: ta.analyze(panda, arm="arm", value="x", at_least=1, contamination=0.01), 1)
     return [
         "| 10^7 rows, 4 arms | count by arm | analysis | ratio |",
         "|---|---|---|---|",
-        f"| polars | {counted:.2f} s | {ours:.2f} s | {ours / counted:.1f} |",
-        f"| pandas | {panda_counted:.2f} s | {panda_ours:.2f} s | {panda_ours / panda_counted:.1f} |",
+        f"| polars | {count_time:.2f} s | {our_time:.2f} s | {our_time / count_time:.1f} |",
+        f"| pandas | {panda_count_time:.2f} s | {panda_time:.2f} s | {panda_time / panda_count_time:.1f} |",
     ]
 
 

@@ -21,49 +21,52 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PROBE = """#!/bin/sh
-test -e "$0.told" && exit
+test -e "$0.started" && exit
 { date +%s%N; cat /proc/$PPID/task/*/schedstat; } > "$0.part"
-mv "$0.part" "$0.told"
+mv "$0.part" "$0.started"
 """
 TRUEARM = [sys.executable, "-m", "truearm"]
 LIMITS = {"truearm --help": 150, "truearm race: first run": 500}
 
 
-def whole(words, env):
+def time_command(words, env):
     """Return the CPU and wall time of a command, in milliseconds."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return 1000 * (used.ru_utime + used.ru_stime), 1000 * (time.perf_counter() - begun)
+    return 1000 * (used.ru_utime + used.ru_stime), 1000 * (time.perf_counter() - start)
 
 
-def first_run(words, env, probe):
+def time_first_run(words, env, probe):
     """Return the CPU and wall time that a tool took until it started the probe, in milliseconds."""
-    told = Path(f"{probe}.told")
-    told.unlink(missing_ok=True)
-    begun = time.time_ns()
+    started_file = Path(f"{probe}.started")
+    started_file.unlink(missing_ok=True)
+    start = time.time_ns()
     subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, check=False)
-    started, *threads = told.read_text().splitlines()
-    return sum(int(thread.split()[0]) for thread in threads) / 1e6, (int(started) - begun) / 1e6
+    started, *threads = started_file.read_text().splitlines()
+    return sum(int(thread.split()[0]) for thread in threads) / 1e6, (int(started) - start) / 1e6
 
 
 def cases(probe):
     starts = f"import subprocess; subprocess.run([{str(probe)!r}])"
     race = [*TRUEARM, "race", "-N", "-r", "2", "-n", "a", str(probe), "-n", "b", str(probe)]
     return {
-        "python -c pass": (whole, [sys.executable, "-c", "pass"]),
-        "truearm --help": (whole, [*TRUEARM, "--help"]),
-        "import numpy": (whole, [sys.executable, "-c", "import numpy"]),
-        "import scipy.special": (whole, [sys.executable, "-c", "import scipy.special"]),
-        "hyperfine: first run": (first_run, ["hyperfine", "-N", "-r", "2", str(probe), "true"]),
-        "python: first run of subprocess": (first_run, [sys.executable, "-c", starts]),
-        "truearm race: first run": (first_run, race),
-        "truearm time: first process": (first_run, [*TRUEARM, "time", "-r", "2", "--python", str(probe), "pass"]),
+        "python -c pass": (time_command, [sys.executable, "-c", "pass"]),
+        "truearm --help": (time_command, [*TRUEARM, "--help"]),
+        "import numpy": (time_command, [sys.executable, "-c", "import numpy"]),
+        "import scipy.special": (time_command, [sys.executable, "-c", "import scipy.special"]),
+        "hyperfine: first run": (time_first_run, ["hyperfine", "-N", "-r", "2", str(probe), "true"]),
+        "python: first run of subprocess": (time_first_run, [sys.executable, "-c", starts]),
+        "truearm race: first run": (time_first_run, race),
+        "truearm time: first process": (
+            time_first_run,
+            [*TRUEARM, "time", "-r", "2", "--python", str(probe), "pass"],
+        ),
     }
 
 
-def measured(runs):
+def measure(runs):
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder, "probe")
@@ -74,7 +77,7 @@ def measured(runs):
         known = {name: case for name, case in cases(probe).items() if shutil.which(case[1][0])}
         for i in range(runs + 1):  # the first one compiles
             for name, (how, words) in known.items():
-                taken = how(words, env) if how is whole else how(words, env, probe)
+                taken = how(words, env) if how is time_command else how(words, env, probe)
                 if i:
                     found.setdefault(name, []).append(taken)
     return found
@@ -85,22 +88,21 @@ def report(found, load):
     for name, taken in found.items():
         cpu, wall = zip(*taken, strict=True)
         limit = LIMITS.get(name)
-        kept = "" if limit is None else f"{limit}, {'kept' if statistics.median(cpu) < limit else 'NOT KEPT'}"
-        rows.append(
-            f"| {name} | {min(cpu):.0f} | {statistics.median(cpu):.0f} | {statistics.median(wall):.0f} | {kept} |"
-        )
+        verdict = "" if limit is None else f"{limit}, {'kept' if statistics.median(cpu) < limit else 'NOT KEPT'}"
+        times = f"{min(cpu):.0f} | {statistics.median(cpu):.0f} | {statistics.median(wall):.0f}"
+        rows.append(f"| {name} | {times} | {verdict} |")
     lines = "\n".join(rows)
     return f"""# Start-up
 
 Made by `benchmarks/startup.py`, {len(next(iter(found.values())))} runs of each, in turn; truearm
 {metadata.version("truearm")}, Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, load average of the machine
-{load:.1f} before. Milliseconds over nothing: of the whole command, or until the tool started its first run.
+{load:.1f} before. Milliseconds of the whole command, or until the tool started its first run.
 
 | what | CPU, least | CPU, median | wall, median | limit of CPU |
 |---|---|---|---|---|
 {lines}
 
-scipy is loaded after the first run of a race, between two runs; `tests/test_startup.py` tells by modules that
+scipy is loaded after the first run of a race, between two runs; `tests/test_startup.py` checks that
 nothing is loaded while a run is being measured.
 """
 
@@ -109,7 +111,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     load = os.getloadavg()[0]
-    text = report(measured(parser.parse_args().runs), load)
+    text = report(measure(parser.parse_args().runs), load)
     (HERE / "results" / "startup.md").write_text(text)
     print(text)
 

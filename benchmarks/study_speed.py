@@ -7,13 +7,13 @@ Goals: 20,000 single tells/s with k = 10 over 1e5 pulls, 1e6 readings/s as array
 import time
 
 import numpy as np
-import scipy.special  # noqa: F401 - else the first decision pays for fetching it, some 160 ms
+import scipy.special  # noqa: F401 - otherwise the first decision includes the import, about 160 ms
 
 from truearm import Study
 from truearm.policies import Told
 
 ARMS = [f"arm{i}" for i in range(10)]
-# the runner-up is so near that the run lasts its budget
+# the runner-up is so close that the run uses its whole budget
 MEANS = np.concatenate(([0.0, -0.0001], np.linspace(-0.02, -1.0, 8)))
 
 
@@ -38,14 +38,14 @@ def single(budget):
 
 def arrays(budget):
     data = tapes(budget, np.random.default_rng(1))
-    seen = dict.fromkeys(ARMS, 0)
+    done = dict.fromkeys(ARMS, 0)
     study = Study(ARMS, contamination=None, max_pulls=budget)
     decisions, start = 0, time.perf_counter()
     while counts := study.ask_counts():
         decisions += 1
-        study.tell_arrays({arm: data[arm][seen[arm] : seen[arm] + n] for arm, n in counts.items()})
+        study.tell_arrays({arm: data[arm][done[arm] : done[arm] + n] for arm, n in counts.items()})
         for arm, n in counts.items():
-            seen[arm] += n
+            done[arm] += n
     assert study.pulls == budget, "decided too early to measure"
     return study.pulls / (time.perf_counter() - start), decisions
 
@@ -55,18 +55,18 @@ def ask_time(per_arm):
     study = Study(ARMS, contamination=None, max_pulls=10**9)
     policy, data = study.policy, tapes(2 * per_arm, np.random.default_rng(3))
     counts = dict.fromkeys(ARMS, per_arm)
-    told = {arm: Told(np.arange(n), data[arm][:n]) for arm, n in counts.items()}
-    state = policy.tell(policy.start(study.problem), told, counts)
+    readings = {arm: Told(np.arange(n), data[arm][:n]) for arm, n in counts.items()}
+    state = policy.tell(policy.start(study.problem), readings, counts)
     times = []
     for _ in range(20):
         batch = policy.ask(state)
-        told = {
+        readings = {
             arm: Told(np.arange(n) + counts[arm], data[arm][counts[arm] : counts[arm] + n])
             for arm, n in batch.items()
         }
         counts = {arm: n + batch.get(arm, 0) for arm, n in counts.items()}
         start = time.perf_counter()
-        state = policy.tell(state, told, counts)
+        state = policy.tell(state, readings, counts)
         policy.ask(state)
         times.append(time.perf_counter() - start)
     return float(np.median(times)), max(times)

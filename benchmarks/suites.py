@@ -1,7 +1,7 @@
-"""Measure rounds until metrics that are 10 % slower are named, and until all are settled, by number of metrics.
+"""Measure rounds until metrics that are 10% slower are named, and until all are settled, by number of metrics.
 
-Run times with a load shared by a round, half of the rest shared by all metrics of a run, noise 3 % in all; some
-metrics are 10 % slower, the others are equal; tolerance 5 %, delta 0.05, allowing for 5 % bad runs (there are
+Run times with a load shared by a round, half of the rest shared by all metrics of a run, noise 3% in all; some
+metrics are 10% slower, the others are equal; tolerance 5%, delta 0.05, allowing for 5% bad runs (there are
 none). Writes benchmarks/results/suites.md.
 """
 
@@ -30,11 +30,11 @@ def wins(rng, metrics, slow):
 
 def suite(seed, metrics, slow, *, fdr=False):
     """Return the round in which all slow metrics are named, that in which all are settled, and if any is false."""
-    given, weighed = wins(np.random.default_rng(seed), metrics, slow), MetricEvidence.begin(metrics, LEVEL)
+    votes, evidence = wins(np.random.default_rng(seed), metrics, slow), MetricEvidence.begin(metrics, LEVEL)
     named = LONGEST
     for n in range(1, LONGEST + 1):
-        weighed = weighed.after(given[:, :, n - 1 : n])
-        claims = weighed.claims(DELTA, fdr=fdr)
+        evidence = evidence.after(votes[:, :, n - 1 : n])
+        claims = evidence.claims(DELTA, fdr=fdr)
         if claims[WORSE, :slow].all():
             named = min(named, n)
         if claims.any(axis=0).all():
@@ -47,8 +47,8 @@ def row(metrics, runs):
     one = np.array([suite([1, i], metrics, 1) for i in range(runs)])
     many, found = (np.array([suite([2, i], metrics, half, fdr=fdr) for i in range(runs)]) for fdr in (False, True))
     equal = np.array([suite([3, i], metrics, 0) for i in range(runs)])
-    measured = (one[:, 0], many[:, 0], found[:, 0], one[:, 1], equal[:, 1])
-    cells = (f"{x.mean():.0f} ± {x.std() / math.sqrt(runs):.1f}" for x in measured)
+    figures = (one[:, 0], many[:, 0], found[:, 0], one[:, 1], equal[:, 1])
+    cells = (f"{x.mean():.0f} ± {x.std() / math.sqrt(runs):.1f}" for x in figures)
     return f"| {metrics} | {' | '.join(cells)} | {equal[:, 2].sum()} of {runs} |"
 
 
@@ -61,8 +61,8 @@ def false_claims(share, apart, runs, rounds=120):
         load, common = rng.normal(size=(1, 1, rounds)), rng.normal(size=(2, 1, rounds))
         own = rng.normal(size=(2, 20, rounds))
         old, new = load + 0.03 * (math.sqrt(share) * common + math.sqrt(1 - share) * own)
-        weighed = MetricEvidence.begin(20, 0.5).after(rounds_won(-old, -old - math.log(TOLERANCE), -new - apart))
-        found += bool(weighed.claims(DELTA)[false].any())
+        evidence = MetricEvidence.begin(20, 0.5).after(rounds_won(-old, -old - math.log(TOLERANCE), -new - apart))
+        found += bool(evidence.claims(DELTA)[false].any())
     return found
 
 
@@ -86,9 +86,9 @@ def main(runs):
     lines = [
         "# Suites",
         "",
-        "Mean rounds, and standard errors, until all metrics that are 10 % slower are named: one; half of them,",
+        "Mean rounds, and standard errors, until all metrics that are 10% slower are named: one; half of them,",
         "by Holm's rule and by the false discovery rate; until all metrics are settled; and false alarms of the",
-        f"gate on equal code. {runs} suites of each. 3 % noise, tolerance 5 %, delta 0.05, eps 5 %.",
+        f"gate on equal code. {runs} suites of each. 3% noise, tolerance 5%, delta 0.05, eps 5%.",
         "",
         "| metrics | one named | half named | half, e-BH | settled, one slower | settled, equal | false alarms |",
         "|---|---|---|---|---|---|---|",

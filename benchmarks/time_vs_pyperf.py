@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 class Pair(NamedTuple):
     name: str
-    story: str
+    description: str
     setup: str
     faster: str
     slower: str
@@ -42,7 +42,7 @@ PAIRS = (
     Pair("join", "join of 500 letters, and a loop", "x = ['a'] * 500", "''.join(x)", "s = ''\nfor c in x: s += c"),
     Pair(
         "lookup",
-        "200 and 220 lookups by words, whose hashes each process draws anew",
+        "200 and 220 lookups by words, whose hashes differ from process to process",
         "d = {f'key{i}': i for i in range(220)}; y = list(d); x = y[:200]",
         "for k in x: d[k]",
         "for k in y: d[k]",
@@ -65,14 +65,14 @@ class Trial(NamedTuple):
 
 
 def by_pyperf(pair, folder):
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for name, statement in (("faster", pair.faster), ("slower", pair.slower)):
         file = Path(folder, f"{name}.json")
         file.unlink(missing_ok=True)
         pyperf("timeit", "-q", "-s", pair.setup, "-o", str(file), statement)
-    said = pyperf("compare_to", str(Path(folder, "faster.json")), str(Path(folder, "slower.json")))
-    wall = time.perf_counter() - begun
-    answer = "right" if " slower" in said else "wrong" if " faster" in said else "open"
+    comparison = pyperf("compare_to", str(Path(folder, "faster.json")), str(Path(folder, "slower.json")))
+    wall = time.perf_counter() - start
+    answer = "right" if " slower" in comparison else "wrong" if " faster" in comparison else "open"
     files = [json.loads(Path(folder, f"{name}.json").read_text()) for name in ("faster", "slower")]
     return Trial(answer, wall, sum(len(bench["runs"]) for file in files for bench in file["benchmarks"]))
 
@@ -88,12 +88,12 @@ def pyperf(*words):
 
 
 def by_truearm(pair, _folder):
-    begun = time.perf_counter()
+    start = time.perf_counter()
     words = ["-n", "faster", pair.faster, "-n", "slower", pair.slower, "-s", pair.setup, "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "truearm", "time", *words], check=False, capture_output=True, text=True
     )
-    wall = time.perf_counter() - begun
+    wall = time.perf_counter() - start
     found = json.loads(done.stdout)
     answer = {"faster": "right", "slower": "wrong"}.get(found["best"], "open")
     return Trial(answer, wall, found["pulls"]["total"] + 2)
@@ -121,19 +121,19 @@ def report(rows, trials, loads):
     heading = ["pair", *(f"{tool} {what}" for tool in TOOLS for what in ("right", "wrong", "processes", "wall"))]
     heading += ["ratio of walls", "largest"]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (heading, ["---"] * len(heading), *rows))
-    stories = "\n".join(f"- {pair.name}: {pair.story}" for pair in PAIRS)
+    descriptions = "\n".join(f"- {pair.name}: {pair.description}" for pair in PAIRS)
     low, high = min(loads), max(loads)
-    return f"""# truearm time beside pyperf
+    return f"""# truearm time and pyperf
 
 Made by `benchmarks/time_vs_pyperf.py`, {trials} trial{"s" * (trials > 1)} of each line; pyperf
 {metadata.version("pyperf")}, truearm {metadata.version("truearm")}, Python {sys.version.split()[0]},
-{os.cpu_count()} CPUs, load average of the machine {low:.1f} to {high:.1f} meanwhile.
+{os.cpu_count()} CPUs, load average of the machine {low:.1f} to {high:.1f} during the run.
 
-{stories}
+{descriptions}
 
-Both with their defaults; what is neither right nor wrong is open. Processes and wall time (seconds, start-up of
-the tool included) are medians over the trials, for both statements together. truearm promises to be wrong in at
-most 5% of trials if at most 5% of processes are disturbed; pyperf's t-test promises that of undisturbed values.
+Both with their defaults; what is neither right nor wrong is open. Processes and wall time (seconds, including
+the start of the tool) are medians over the trials, for both statements together. truearm is wrong in at most 5% of
+trials if disturbances do not depend on the statement. pyperf's t-test assumes that there are none.
 
 {table}
 """
@@ -143,19 +143,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--pairs", default=",".join(pair.name for pair in PAIRS))
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows, loads = [], [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory() as folder:
-        for pair in (pair for pair in PAIRS if pair.name in asked.pairs.split(",")):
+        for pair in (pair for pair in PAIRS if pair.name in options.pairs.split(",")):
             trials = []
-            for i in range(asked.trials):
+            for i in range(options.trials):
                 order = list(TOOLS) if i % 2 == 0 else list(TOOLS)[::-1]
                 trials.append({tool: TOOLS[tool](pair, folder) for tool in order})
                 loads.append(os.getloadavg()[0])
             rows.append(line(pair, trials))
             print("  ".join(rows[-1]), flush=True)
     if len(rows) == len(PAIRS):
-        (HERE / "results" / "time_vs_pyperf.md").write_text(report(rows, asked.trials, loads))
+        (HERE / "results" / "time_vs_pyperf.md").write_text(report(rows, options.trials, loads))
 
 
 if __name__ == "__main__":

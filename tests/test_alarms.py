@@ -68,7 +68,7 @@ def test_clean_readings_hardly_ever_alarm(law, runs, eps, rng):
 
 @pytest.mark.statistical
 def test_readings_that_keep_the_promise_to_the_limit_do_not_alarm(rng):
-    # Cauchy readings, 5 % of them far away or missing: everything that was declared and no more.
+    # Cauchy readings, 5% of them far away or missing: all that was declared. Rates above 7% are found, power 0.9.
     times = 0
     for _ in range(150):
         tape = rng.standard_cauchy(600)
@@ -80,7 +80,7 @@ def test_readings_that_keep_the_promise_to_the_limit_do_not_alarm(rng):
 
 @pytest.mark.statistical
 def test_looking_again_and_again_does_not_raise_alarms(rng):
-    # The event is that any of 30 looks alarms: outliers and missing readings hold at all times.
+    # Any of 30 looks alarms: outliers and missing readings hold at all times. A rate of 20% is found, power 0.97.
     ever = 0
     for _ in range(40):
         tape = rng.standard_cauchy(3000)

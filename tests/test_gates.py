@@ -61,10 +61,10 @@ def test_a_gate_passes_fails_or_is_unsure(means, options, verdict, least, rounds
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("means", [[1.0, 1.02], [1.0, 1.02, 1.02]])
-def test_a_gate_fails_no_arm_that_is_within_the_tolerance(means):
-    """200 gates at the tolerance, where both verdicts are hardest: an alarm in a tenth of them would be found."""
+def test_a_gate_at_its_tolerance_is_seldom_decided(means):
+    """200 gates where FAIL and PASS are hardest to avoid: errors in 15% of them would be found with power .95."""
     found = [guarded(means, seed, rounds=300)[1].verdict for seed in range(200)]
-    assert found.count("FAIL") <= binom.ppf(0.999, 200, 0.05)
+    assert max(found.count("FAIL"), found.count("PASS")) <= binom.ppf(0.999, 200, 0.05)
 
 
 def test_an_arm_that_passed_is_measured_no_longer():

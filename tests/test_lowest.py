@@ -1,4 +1,4 @@
-"""What `make lowest` installs and runs is what pyproject.toml says and what is there."""
+"""`make lowest` installs the lowest versions in pyproject.toml and runs tests that exist."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ import lowest  # noqa: E402 - after the path
 
 
 def test_every_requirement_has_a_lowest_version():
-    base, extras = lowest.wanted()
+    base, extras = lowest.requirements()
     assert "numpy==1.26.0" in base
     assert "litestar==2.25.0" in extras
     assert all("==" in one for one in [*base, *extras])

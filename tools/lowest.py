@@ -44,15 +44,15 @@ def lowest(requirement: str) -> str:
     return f"{name}=={version}{'.0' * (2 - version.count('.'))}{marker}"
 
 
-def wanted() -> tuple[list[str], list[str]]:
+def requirements() -> tuple[list[str], list[str]]:
     """Return the lowest requirements of the base installation, and of all extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
     return list(map(lowest, project["dependencies"])), [lowest(one) for needed in extras for one in needed]
 
 
-def tried(python: str, packages: list[str], tools: tuple[str, ...], tests: tuple[str, ...]) -> int:
-    """Install, test, and return the exit code of the tests."""
+def run_tests(python: str, packages: list[str], tools: tuple[str, ...], tests: tuple[str, ...]) -> int:
+    """Install packages, run tests, and return their exit code."""
     install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     subprocess.run([*install, *packages, *tools, str(ROOT)], check=True)
     print("with", ", ".join(packages), flush=True)
@@ -64,12 +64,12 @@ def tried(python: str, packages: list[str], tools: tuple[str, ...], tests: tuple
 
 
 def main() -> int:
-    """Try the base installation, then the extras, and return an exit code."""
-    base, extras = wanted()
+    """Test the base installation, then all extras, and return an exit code."""
+    base, extras = requirements()
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin/python")
-        return tried(python, base, TOOLS, TESTS) or tried(
+        return run_tests(python, base, TOOLS, TESTS) or run_tests(
             python, [*base, *extras], (*TOOLS, *MORE_TOOLS), MORE_TESTS
         )
 

@@ -63,7 +63,7 @@ def check_commands(binaries: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Build, check, install, ask, and resolve every extra."""
+    """Build, check, install and run a release, and resolve every extra."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
@@ -77,14 +77,12 @@ def main() -> None:
         venv.create(folder / "empty", with_pip=True)
         binaries = folder / "empty/bin"
         install = [str(binaries / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        run_step("install into an empty place", [*install, str(wheel)])
+        run_step("install into an empty venv", [*install, str(wheel)])
         run_step("pip check", [str(binaries / "python"), "-m", "pip", "check"])
         check_commands(binaries, folder)
         for extra in extras:
             run_step(f"extra {extra} resolves", [*install, "--dry-run", f"{wheel}[{extra}]"])
-        print(
-            f"\nNothing was uploaded. {len(files)} files were made and tried; `python -m build` makes them again."
-        )
+        print(f"\nNothing was uploaded. {len(files)} files were tested; `python -m build` makes them again.")
 
 
 if __name__ == "__main__":
