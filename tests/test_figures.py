@@ -4,7 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import betainc, betaln, logsumexp
 
 import truearm as ta
 
@@ -84,6 +87,30 @@ def test_how_quickly_the_limit_is_reached_is_from_the_file():
     kept = {row["setting"]: row for row in table(result("optimality"))}
     for row in table(text_of("docs/optimality.md"), "| setting |"):
         assert {name: kept[row["setting"]][name].split(" ± ")[0] for name in row} == row
+
+
+def draws(dev, *prior):
+    """Return after how many draws, of which a share 1/2 - dev succeed, the log of a mixture reaches 3.5."""
+
+    def log_evidence(n):
+        s, f = n * (0.5 - dev), n * (0.5 + dev)
+        parts = [
+            betaln(c + s, c + f) - betaln(c, c) + np.log(2 * w * betainc(c + s, c + f, 0.5)) for c, w in prior
+        ]
+        return logsumexp(parts) + n * np.log(2)
+
+    return brentq(lambda n: log_evidence(n) - 3.5, 1, 1e8)
+
+
+def test_what_the_prior_costs_is_computed():
+    heading, best, *kinds = rows(text_of("docs/evidence.md"), "| dev |")
+    priors = ((8, 0.6), (256, 0.4)), ((8, 1),), ((256, 1),)  # half of the concentrations
+    for place, dev in enumerate(map(float, heading[1:]), start=1):
+        least = min(draws(dev, (c, 1)) for c in np.geomspace(0.25, 5e5, 200))
+        assert numbers(best[place]) == [round(least)]
+        assert [float(row[place]) for row in kinds] == pytest.approx(
+            [draws(dev, *prior) / least for prior in priors], abs=0.01
+        )
 
 
 @pytest.mark.parametrize("gap", [0.5, 1.0])

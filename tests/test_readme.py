@@ -52,8 +52,3 @@ def test_what_is_measured_by_make_bench_is_in_a_release():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     assert "benchmarks/RESULTS.md" in (ROOT / "docs/figures.md").read_text(encoding="utf-8")
     assert not any("benchmarks" in each for each in build["targets"]["sdist"]["exclude"])
-
-
-def test_continuous_integration_calls_what_the_page_names():
-    assert "make test" in README
-    assert (ROOT / ".ci/run").read_text(encoding="utf-8").rstrip().endswith("make test")

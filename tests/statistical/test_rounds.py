@@ -20,11 +20,9 @@ DELTA = 0.05
 LOADS = {"quiet": None, **loads.LOADS}
 
 
-def in_rounds(tapes, *, policy="toptwo", **setting):
-    """Return the study of these tapes, a row per arm, after it ended or the rounds did."""
-    arms = [str(i) for i in range(len(tapes))]
-    study = Study(arms, rounds=True, policy=policy, max_pulls=tapes.size, **setting)
-    done = dict.fromkeys(arms, 0)
+def feed(study, tapes):
+    """Record readings of these tapes, a row per arm, until the study or the rounds end; return the study."""
+    done = dict.fromkeys(study.problem.arms, 0)
     while counts := study.ask_counts():
         if max(done[arm] + n for arm, n in counts.items()) > tapes.shape[1]:
             study.stop()
@@ -33,6 +31,11 @@ def in_rounds(tapes, *, policy="toptwo", **setting):
         for arm, n in counts.items():
             done[arm] += n
     return study
+
+
+def in_rounds(tapes, *, policy="toptwo", **setting):
+    arms = [str(i) for i in range(len(tapes))]
+    return feed(Study(arms, rounds=True, policy=policy, max_pulls=tapes.size, **setting), tapes)
 
 
 def winners(make, runs, *, seed=0, **setting):
