@@ -110,20 +110,20 @@ def test_equal_arms_have_no_order(runs):
     assert power(runs, DELTA) > 0.9
 
 
-@pytest.mark.parametrize("method", ["holm", "fdr"])
+@pytest.mark.parametrize(("claim", "method"), [("better", "holm"), ("better", "fdr"), ("not_better", "holm")])
 @pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=pytest.mark.slow)])
-def test_contaminated_arms_equal_to_the_control_do_not_beat_it(method, runs):
-    """Equal normal arms; 10 % of the control's readings sink, 10 % of the variants' rise. Power 0.92."""
-    eps = 0.1
+def test_claims_about_arms_equal_to_the_control_are_rare(claim, method, runs):
+    """Equal normal arms; 10% of the readings of all arms speak for the claim. Power 0.92."""
+    eps, far = 0.1, 1e9 if claim == "better" else -1e9
     problem = Problem(arms=tuple("ABCDE"), delta=DELTA, contamination=Contamination(eps))
     rng, wrong = np.random.default_rng(6), []
     for _ in range(runs):
         tapes = rng.standard_normal((5, 200))
         bad = rng.random((5, 200)) < eps
-        tapes[bad] = np.inf
-        tapes[0][bad[0]] = -1e9
+        tapes[bad] = far
+        tapes[0][bad[0]] = -far
         found = (
-            control_claims(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]), "A", method).better
+            getattr(control_claims(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]), "A", method), claim)
             for n in (25, 50, 100, 200)
         )
         wrong.append(any(found))
