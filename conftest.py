@@ -1,4 +1,4 @@
-"""What all tests and examples share: none touches the home of who runs them."""
+"""Settings of all tests and examples: none touches the user's home."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let the key by which a user's own logs are known lie in a folder of the tests."""
+    """Keep the key that recognizes a user's own logs in a folder of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

@@ -1,4 +1,4 @@
-"""What all tests share: no verdict of a test depends on how busy the machine is, on chance, or on who began it."""
+"""Settings of all tests: no outcome depends on the load of the machine, on chance, or on the parent process."""
 
 import signal
 
@@ -8,5 +8,7 @@ settings.register_profile("quick", deadline=None, derandomize=True, max_examples
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=300)
 settings.load_profile("quick")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background: what tests interrupt would inherit it
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in the background; programs that tests interrupt inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

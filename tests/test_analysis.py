@@ -133,7 +133,7 @@ def test_no_arm_is_excluded_both_ways(seed, design):
 
 
 def _wrong(design, adversary, seed, *, delta=0.1, n=250, eps=0.1):
-    """Tell whether the truly best arm is excluded, its readings and its rival's spoiled as badly as allowed."""
+    """Return True if the truly best arm is excluded when all readings are spoiled as badly as allowed."""
     rng = np.random.default_rng(seed)
     data = {"A": rng.normal(1e-9, size=n), "B": rng.normal(0, size=n), "C": rng.normal(0, size=n)}
     for name, bad in (("A", -9.0), ("B", 9.0), ("C", 9.0)):

@@ -71,7 +71,7 @@ def test_a_race_of_somebody_else_is_shown_and_needs_a_yes(begun):
 
 
 def on_a_terminal(answer, *words, cwd):
-    """Resume as a stranger who sits at a terminal and types an answer; return the code and what was seen."""
+    """Resume as another user at a terminal who types an answer; return the exit code and the output."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(
         [TRUEARM, "race", *words], stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, cwd=cwd,
@@ -100,7 +100,7 @@ def test_a_terminal_is_asked(begun, answer, runs):
 
 
 def test_commands_that_were_changed_are_somebody_else_s(begun):
-    """A forger who writes all digests anew still has no key: the mark does not fit other commands."""
+    """A forger who rewrites all digests still has no key: the signature does not match other commands."""
     with Store(begun / "run.db") as store:
         definition, events = store.definition, list(store.events())
     definition["race"]["commands"][0]["text"] = "touch owned; echo 1"

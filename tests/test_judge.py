@@ -50,7 +50,7 @@ def problem_for(k=2, **options):
 
 
 def completed(tapes, choices):
-    """Give every way in which missing readings may be replaced by one of the choices."""
+    """Yield every way to replace missing readings by one of the choices."""
     holes = [(i, n) for i, tape in enumerate(tapes) for n, value in enumerate(tape) if math.isnan(value)]
     for fill in product(choices, repeat=len(holes)):
         filled = [list(tape) for tape in tapes]

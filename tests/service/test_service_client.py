@@ -175,7 +175,7 @@ def test_the_arm_is_never_the_program_and_no_shell_is_used(server, words, more):
 
 
 def test_a_reading_of_another_arm_is_refused(server):
-    """Tickets that a restored log hands out anew may be of other arms than those that workers still hold."""
+    """A restored log may issue a ticket again for another arm than the one that a worker still holds."""
     with Client(server.url, "restored", ["A", "B"]) as study:
         pull = study.ask()[0]
         with pytest.raises(ta.ProtocolError, match="ticket 0 is of arm 'A', but got arm 'B'; ask again"):

@@ -1,4 +1,4 @@
-"""Who may do what: every route with every role, and what a server gives away to whom it does not know."""
+"""Every route with every role, and what a server reveals to an unknown client."""
 
 import json
 import subprocess

@@ -1,9 +1,8 @@
-"""What the statistical tests share: a verdict on a promised probability, and the summits of e-values.
+"""Helpers of the statistical tests: check a stated error probability, and follow e-values to their maximum.
 
-Each verdict is a binomial test with a false-alarm rate of FALSE_ALARM, at a fixed seed: a promise that holds
-fails its test with at most that chance, once, when the seed is first chosen. What a test can see is its power
-against a promise broken threefold: 0.92 at 100 runs of a promise of 0.1, above 0.99 at 150 runs of one of 0.2.
-Fewer runs are a smoke test.
+Each check is a binomial test with a false-alarm rate of FALSE_ALARM at a fixed seed: if the statement holds, the
+test fails with at most that chance, once, when the seed is chosen. Power is against an error probability three
+times as large as stated: 0.92 at 100 runs for 0.1, above 0.99 at 150 runs for 0.2. Fewer runs are a smoke test.
 """
 
 import numpy as np
@@ -15,20 +14,20 @@ FALSE_ALARM = 1e-4
 
 
 def kept(failures, promised):
-    """Say whether this share of failures is compatible with a probability of at most `promised`."""
+    """Return True if this share of failures is compatible with a probability of at most `promised`."""
     failures = np.asarray(failures, dtype=bool)
     found = binomtest(int(failures.sum()), failures.size, promised, alternative="greater")
     return found.pvalue > FALSE_ALARM
 
 
 def power(runs, promised, times=3):
-    """Return how likely `kept` says no when the true probability is so many times the promised one."""
+    """Return how likely `kept` is False if the true probability is `times` the promised one."""
     least = int(binom.isf(FALSE_ALARM, runs, promised)) + 1
     return float(binom.sf(least - 1, runs, min(1.0, times * promised)))
 
 
 def broken(failures, promised):
-    """Say whether this share of failures proves a probability above `promised`."""
+    """Return True if this share of failures proves a probability above `promised`."""
     return not kept(failures, promised)
 
 

@@ -240,7 +240,7 @@ def test_the_best_arm_is_ever_rejected_by_evidence_that_follows_the_leader_this_
 
 
 def ever_rejected(arms):
-    """Say whether arm 0 is ever rejected, all pulled alike."""
+    """Return True if arm 0 is ever rejected when all arms are pulled alike."""
     legs, running = [], None
     for n in np.unique(np.geomspace(9, 200, 25).astype(int)):
         ones = arms[:, :n].sum(axis=1)

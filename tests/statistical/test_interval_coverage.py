@@ -106,7 +106,7 @@ def test_the_mad_under_the_best_of_five_attacks(runs, law, median, mad, design):
 
 
 def too_high(curve):
-    """Say whether the curve of readings given as levels promises more than the truth somewhere."""
+    """Return True if the curve of readings, which are levels, is above the truth somewhere."""
     truth = 1 - np.minimum(np.append(curve.values, 1.0), 1.0)
     return bool(np.any(curve.bounds > truth + 1e-12))
 
