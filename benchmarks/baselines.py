@@ -135,7 +135,7 @@ def _advance(tape: Floats, ints: Ints, reals: Floats, rule: Floats, max_pulls: i
     """Pull one arm at a time until the rule stops, the budget ends or a tape does."""
     pulls = ints[_N].sum()
     while True:
-        arm = _chosen(ints, reals, rule)
+        arm = _choose_arm(ints, reals, rule)
         if pulls >= max_pulls:
             return _EXHAUSTED
         n = ints[_N, arm]
@@ -153,8 +153,8 @@ def _advance(tape: Floats, ints: Ints, reals: Floats, rule: Floats, max_pulls: i
 
 
 @jit
-def _chosen(ints: Ints, reals: Floats, rule: Floats) -> int:
-    """Return the arm to pull: of largest index, or of the leader and such a rival the one with fewer pulls."""
+def _choose_arm(ints: Ints, reals: Floats, rule: Floats) -> int:
+    """Return the arm with the largest index, or, if there is a leader, the one of the two with fewer pulls."""
     leader = -1
     if rule[3] < 0:
         leader = _leader(ints, reals)

@@ -24,7 +24,7 @@ from truearm.policies.toptwo import TopTwo
 DRAWS = 400_000
 
 
-def ten(gap):
+def ten_arms(gap):
     return translations(families.gaussian(), [gap] * 9)
 
 
@@ -50,7 +50,7 @@ def normal():
 def run(policy, gap, options, replications, seed):
     """Seconds per pull, readings drawn included."""
     begin = clock()
-    done = simulate(policy, ten(gap), None, replications, seed=seed, engine="compiled", **options)
+    done = simulate(policy, ten_arms(gap), None, replications, seed=seed, engine="compiled", **options)
     return (clock() - begin) / done.runs["pulls"].sum(), done.runs["pulls"].mean()
 
 

@@ -106,8 +106,8 @@ def test_early_shares_keep_two_equal_arms_together_under_a_ramp():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "least", "most"), [(0.5, 0, 9), (0.95, 16, 45)])
-def test_what_an_arm_carries_along_by_itself_is_seen_as_told(share, least, most):
-    """Docs tell 3 and 31 of 60; with other seeds it would be outside these limits once in a thousand times."""
+def test_dependence_within_an_arm_names_winners_as_often_as_the_page_says(share, least, most):
+    """docs/assumptions.md has 3 and 31 of 60; one seed in a thousand is outside of these limits."""
     winners = 0
     for seed in range(60):
         draw = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Certificates in the field: every claim of every entry point, where readings fail, time out, tie, repeat or lie.
+"""Every claim of every entry point, with readings that fail, time out, tie, repeat or are wrong.
 
 Each cause of a wrong certificate that trials once found has its test here, with the figures of then; generated
 worlds (`worlds`) look for siblings. Every verdict is a binomial test at the level FALSE_ALARM = 1e-4. Errors are
@@ -118,9 +118,9 @@ ENTRY_POINTS = {
 }
 
 
-def those(**found):
-    """Return the names of what was found."""
-    return {name for name, is_so in found.items() if is_so}
+def true_names(**found):
+    """Return the names of the arguments that are true."""
+    return {name for name, is_true in found.items() if is_true}
 
 
 def refuted(found):
@@ -171,7 +171,7 @@ def test_is_better_and_its_breakdown_are_seldom_false(runs, design):
         malicious = world.contamination is not None and world.contamination.adversary == "malicious"
         claimed = [points.malicious] if malicious else [*points, answer.breakdown.oblivious]
         broken = any(p is not None and p >= world.eps for p in claimed)
-        found.append(those(better=bool(answer), breakdown=broken))
+        found.append(true_names(better=bool(answer), breakdown=broken))
     assert not refuted(found)
 
 
@@ -225,7 +225,7 @@ def test_ratios_do_not_leave_out_readings_that_are_not_positive(goal, entry):
             wrong.append(bool(is_better(tapes["h"], tapes["j"], **how)))
             continue
         if entry == "study":
-            result = told(
+            result = run(
                 {arm: endless(lambda tape=tape: rng.permutation(tape)) for arm, tape in tapes.items()}, **how
             )
         else:
@@ -234,7 +234,7 @@ def test_ratios_do_not_leave_out_readings_that_are_not_positive(goal, entry):
     assert kept(wrong, DELTA)
 
 
-def told(sources, *, policy=None, **how):
+def run(sources, *, policy=None, **how):
     """Return the result of a study that takes its readings from iterators."""
     study = Study(list(sources), policy=policy or Leaps(), max_pulls=how.pop("max_pulls", 700), **how)
     while counts := study.ask_counts():
@@ -258,7 +258,7 @@ def test_an_arm_that_mostly_times_out_is_never_certified(goal):
     rng, good = np.random.default_rng(37), {"max": 10.0, "min": 0.1}[goal]
     slow = lambda: rng.choice([OUT[goal], good], 100, p=[0.7, 0.3])  # noqa: E731
     results = [
-        told({"slow": endless(slow), "plain": endless(lambda: rng.normal(1, 0.1, 100))}, goal=goal)
+        run({"slow": endless(slow), "plain": endless(lambda: rng.normal(1, 0.1, 100))}, goal=goal)
         for _ in range(10)
     ]
     assert {result.best for result in results} == {"plain"}
@@ -273,7 +273,7 @@ def test_arms_that_all_time_out_are_given_up_soon(goal, eps, share):
         name: endless(lambda good=good: np.where(rng.random(50) < share, OUT[goal], good))
         for name, good in (("A", 1.0), ("B", 2.0), ("C", 1.5))
     }
-    result = told(arms, goal=goal, contamination=eps, max_pulls=20_000)
+    result = run(arms, goal=goal, contamination=eps, max_pulls=20_000)
     assert (result.status, result.best) == ("indistinguishable", None)
     assert result.total < 4000  # the leader may take 95 % of the pulls, and the others must be known too
 
@@ -287,7 +287,7 @@ def test_a_censored_quantile_is_never_certified(entry, first):
     names = sorted(draws, reverse=first == "B")
     for _ in range(5):
         if entry == "study":
-            results.append(told({name: endless(draws[name]) for name in names}, goal="min", max_pulls=5000))
+            results.append(run({name: endless(draws[name]) for name in names}, goal="min", max_pulls=5000))
         else:
             design = "fixed" if entry == "fixed" else "sequential"
             results.append(analyze({name: draws[name]() for name in names}, goal="min", design=design))
@@ -326,7 +326,7 @@ def test_pulls_that_fail_because_they_are_slow_do_not_help(fast, failed, entry):
     for _ in range(10):
         a, b = failing(rng, fast, failed, n), np.ones(n)
         if entry == "study":
-            result = told({"A": iter(a), "B": iter(b)}, max_pulls=n, **how)
+            result = run({"A": iter(a), "B": iter(b)}, max_pulls=n, **how)
         elif entry == "late tells":
             result = in_parallel({"A": iter(a), "B": iter(b)}, max_pulls=100, **how)
         else:
@@ -349,7 +349,7 @@ def in_parallel(sources, **how):
 
 @pytest.mark.parametrize("eps", [None, 0.05])
 def test_arms_without_a_single_value_are_given_up_soon(eps):
-    result = told({"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])}, contamination=eps, max_pulls=5000)
+    result = run({"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])}, contamination=eps, max_pulls=5000)
     assert result.best is None
     assert result.status in ("indistinguishable", "doubtful")
     assert result.total < 1000
@@ -366,7 +366,7 @@ ATOMS = np.array([-1.0, 0.0, 3.0, 4.0])
 def test_constant_arms_tie_and_nothing_is_said_against_them(goal, k, eps):
     names = list("ABCDE"[:k])
     results = [
-        told({name: endless(lambda: [3.0]) for name in names}, goal=goal, contamination=eps, policy="toptwo"),
+        run({name: endless(lambda: [3.0]) for name in names}, goal=goal, contamination=eps, policy="toptwo"),
         analyze({name: [3.0] * 60 for name in names}, goal=goal, contamination=eps, pairs=True),
         analyze({name: [3.0] * 60 for name in names}, goal=goal, contamination=eps, design="fixed"),
     ]
@@ -386,7 +386,7 @@ def test_arms_that_share_some_values_do_not_tie():
     rng = np.random.default_rng(47)
     draws = {"A": lambda: 3.0 + rng.integers(0, 7, 50), "B": lambda: 0.0 + rng.integers(0, 7, 50)}
     for _ in range(5):
-        result = told({name: endless(draw) for name, draw in draws.items()}, policy="toptwo", max_pulls=5000)
+        result = run({name: endless(draw) for name, draw in draws.items()}, policy="toptwo", max_pulls=5000)
         assert (result.best, result.ties, result.may_tie) == ("A", (), ("B",))
 
 
@@ -394,16 +394,16 @@ def test_arms_that_share_some_values_do_not_tie():
 @pytest.mark.parametrize("k", [2, 3])
 def test_equal_arms_with_atoms_are_seldom_called_worse(runs, k):
     rng, found = np.random.default_rng(44), []
-    for run in range(runs):
-        goal = ("max", "min")[run % 2]
+    for number in range(runs):
+        goal = ("max", "min")[number % 2]
         chances = rng.dirichlet(np.ones(4))
         n, names = int(rng.integers(30, 200)), list("ABC"[:k])
         tapes = {name: rng.choice(ATOMS, n, p=chances) for name in names}
         result = analyze(tapes, goal=goal, contamination=0.0, delta=DELTA, pairs=True)
         sources = {name: endless(lambda c=chances: rng.choice(ATOMS, 50, p=c)) for name in names}
-        study = told(sources, goal=goal, contamination=0.0, delta=DELTA, max_pulls=120)
+        study = run(sources, goal=goal, contamination=0.0, delta=DELTA, max_pulls=120)
         found.append(
-            those(
+            true_names(
                 excluded=bool(result.excluded),
                 margin=any(lead.at_least for lead in study.better_by),
                 wrong_margin=any(lead.at_least for lead in result.better_by),
@@ -505,7 +505,7 @@ def popping(folder, tapes):
 
 @pytest.mark.parametrize("races", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("first", ["A", "B"])
-def test_a_race_does_not_certify_who_fails_or_hangs_when_slow(tmp_path, first, races):
+def test_a_race_does_not_certify_a_command_that_fails_or_hangs_when_slow(tmp_path, first, races):
     """A looks better only because its slow runs fail (was certified in 25 of 25) or hang (200 of 200).
 
     None of these laws can be decided for A, so one wrong race is a fault.

@@ -34,7 +34,7 @@ def tied_in_an_atom(rng, n):
     return {"A": np.where(rng.random(n) < 0.6, 10.0, 15.0), "B": np.where(rng.random(n) < 0.51, 10.0, 5.0)}
 
 
-def test_no_word_and_no_gate_calls_an_arm_worse_that_ties():
+def test_an_arm_that_ties_is_never_called_worse():
     rng, worse, seen = np.random.default_rng(3), 0, 0
     for _ in range(100):
         found = ta.analyze(tied_in_an_atom(rng, 200), contamination=0.0)
@@ -46,7 +46,7 @@ def test_no_word_and_no_gate_calls_an_arm_worse_that_ties():
     assert seen > 20
 
 
-def test_nor_does_a_study_that_stops_early():
+def test_a_study_that_stops_early_calls_no_tied_arm_worse():
     rng, worse = np.random.default_rng(5), 0
     draws = {"A": (0.6, 10.0, 15.0), "B": (0.51, 10.0, 5.0)}
     pull = {arm: lambda d=d: d[1] if rng.random() < d[0] else d[2] for arm, d in draws.items()}
@@ -103,7 +103,7 @@ def test_the_error_of_an_audit_is_in_every_sentence():
     assert not any("5%, each on its own" in line and "25%" not in line for line in found.assumptions)
 
 
-def test_that_arms_tie_is_said_of_what_was_measured():
+def test_ties_are_stated_about_observed_medians():
     """Medians 3 and 4 that often measure alike: a tie was said to be 95% sure, and was false in 23 of 80 runs."""
     rng, tied = np.random.default_rng(4), 0
     for _ in range(40):
@@ -116,14 +116,14 @@ def test_that_arms_tie_is_said_of_what_was_measured():
     assert tied
 
 
-def test_of_shares_no_range_is_assumed():
+def test_a_range_is_not_assumed_for_shares():
     tapes = {"A": np.arange(100.0), "B": np.arange(100.0)}
     shares, medians = (ta.analyze(tapes, between=(0, 100), **asked) for asked in ({"at_least": 60}, {}))
     assert not any("True readings are in" in line for line in shares.assumptions)
     assert any("True readings are in" in line for line in medians.assumptions)
 
 
-def test_counts_too_coarse_to_tell_name_no_leader_in_words():
+def test_coarse_counts_name_no_leader():
     rng = np.random.default_rng(1)
     counts = count_tapes({"A": rng.normal(10, 1, 500), "B": rng.normal(10.2, 1, 500)}, edges=[9, 12])
     assert "looks best (" not in str(ta.analyze(counts))

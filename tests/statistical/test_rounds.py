@@ -77,7 +77,7 @@ def test_dependent_readings_make_no_winner(runs, rounds, contamination):
     assert kept(winners(lambda rng: shared(rng, rounds), runs, contamination=contamination), DELTA)
 
 
-def test_who_fails_when_slow_does_not_win():
+def test_an_arm_that_fails_when_slow_does_not_win():
     """Equal arms, of which one loses its readings above the median: it wins where it is seen."""
     for i in range(8):
         tapes = loads.side_by_side(None, [1.0, 1.0], 200, np.random.default_rng(i))
@@ -152,7 +152,7 @@ def test_the_interval_covers_the_median_ratio():
     assert not all(missed)
 
 
-def test_the_best_of_several_is_never_the_one_that_only_others_lose_to():
+def test_in_a_cycle_no_arm_is_certified_to_beat_all_others():
     """A beats B, B beats C, C beats A in 60% of rounds: with no arm unbeaten, a winner beats all it rejected."""
     rng, wrong = np.random.default_rng(4), 0
     for _ in range(20):
@@ -177,7 +177,7 @@ def own(rng, rounds, rho):
 
 
 @pytest.mark.parametrize(("rho", "most"), [(0.7, 26), pytest.param(0.5, 16, marks=pytest.mark.slow)])
-def test_what_an_arm_does_by_itself_for_rounds_on_end_is_often_doubted(rho, most):
+def test_dependence_within_an_arm_is_often_doubted(rho, most):
     """No promise of rounds, whose null is about each round given the past: nine of ten were named without a look.
 
     The watch leaves 19 and 9 of 40 (docs/assumptions.md); a chance of .9 keeps below 27 with 1 in 10,000.
