@@ -35,7 +35,6 @@ PEERS = {
     "false_alarms": ("hyperfine", "gcc", "taskset"),
     "race_vs_hyperfine": ("hyperfine", "gcc"),
     "service": ("optuna",),
-    "shares": ("polars", "pandas"),
     "startup": ("hyperfine",),
     "time_vs_pyperf": ("pyperf",),
 }
