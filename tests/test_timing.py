@@ -1,6 +1,7 @@
 """Python code timed side by side: the right order, fresh processes, and errors in words."""
 
 import random
+from time import sleep
 
 import pytest
 
@@ -45,6 +46,20 @@ def test_code_alone_has_a_median_and_an_interval():
     assert found.design == "fixed"
     assert 0 < arm.observed < 1e-3
     assert ta.verify(found)
+
+
+def test_code_alone_is_timed_until_its_median_is_as_precise_as_asked():
+    found = ta.time({"nap": lambda: sleep(0.001)}, tolerance="50%", progress=False)
+    [arm] = found.arms
+    assert (found.status.value, found.best) == ("certified", "nap")
+    assert 0.5 * arm.observed <= arm.low <= arm.high <= 1.5 * arm.observed
+    assert ta.verify(found)
+    short = ta.time({"nap": lambda: sleep(0.001)}, tolerance="1e-9%", max_seconds=1, progress=False)
+    assert (short.status.value, short.best) == ("exhausted", None)
+    with pytest.raises(
+        InvalidArgument, match="tolerance='5%' takes as many runs as it needs, but runs=5 is given"
+    ):
+        ta.time({"nap": lambda: sleep(0.001)}, tolerance="5%", runs=5)
 
 
 def test_code_alone_is_timed_as_often_as_there_is_time_for():

@@ -36,14 +36,17 @@ from truearm.problem import (
     Problem,
     ProblemOptions,
     check_arms,
+    check_count,
     check_design,
     check_names,
     fix_options,
     refuse,
+    require,
 )
 
 Floats = NDArray[np.float64]
 
+_MAX_LIST = 10**12  # items
 _MAX_FORECAST = 1e12  # readings; no study takes more than this
 
 
@@ -124,27 +127,27 @@ def analyze(
     """
     check_names(options, AnalyzeOptions.__annotations__)
     form = {name: value for name, value in options.items() if name not in ProblemOptions.__annotations__}
-    asked_of = cast("ProblemOptions", {name: value for name, value in options.items() if name not in form})
+    given = cast("ProblemOptions", {name: value for name, value in options.items() if name not in form})
     if of is not None:
-        asked_of["items"] = of
-    _check_design(design, dependent_arms=asked_of.get("dependent_arms", False))
-    at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
-    targets = {"quantile": asked_of.get("quantile"), "at_least": at_least, "at_most": at_most}
-    for name, given in targets.items():
-        if round is not None and given is not None and (name, given) != ("quantile", 0.5):
-            msg = f"round={round!r} compares arms side by side, but {name}={given!r} rates each arm alone"
-            raise InvalidArgument(f"{msg}; remove {name} or round", name, given)
+        given["items"] = check_count("of", of)
+    _check_design(design, dependent_arms=given.get("dependent_arms", False))
+    at_least, at_most = given.get("at_least"), given.get("at_most")
+    targets = {"quantile": given.get("quantile"), "at_least": at_least, "at_most": at_most}
+    for name, value_of in targets.items():
+        if round is not None and value_of is not None and (name, value_of) != ("quantile", 0.5):
+            msg = f"round={round!r} compares arms side by side, but {name}={value_of!r} rates each arm alone"
+            raise InvalidArgument(f"{msg}; remove {name} or round", name, value_of)
     columns = Columns(arm, value, unit, order, round)
     data = load(frame, columns, Reduction.of(at_least=at_least, at_most=at_most), Form.of(**form), query)
     tapes = _tapes(data)
-    problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
-    is_blind = asked_of.get("contamination") is not None and problem.is_blind  # an exported race may be blind
+    problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(given, data, round))
+    is_blind = given.get("contamination") is not None and problem.is_blind  # an exported race may be blind
     msg = "contamination='blind' is for rounds whose order truearm draws itself; use a bound such as 0.05"
     refuse(is_blind, msg, "contamination", "blind")
     if problem.score_range is not None:
         _check_scores(problem, tapes)
-    asked = _Questions(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
-    found = _analyze(problem, data, design, asked)
+    questions = Questions.of(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    found = _analyze(problem, data, design, questions)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
 
@@ -153,26 +156,28 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
     size = max(tape.size for tape in tapes.values())
     msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
     refuse(problem.items is not None and problem.items < size, msg, "of", problem.items)
+    too_long = problem.items is not None and problem.items > _MAX_LIST
+    refuse(too_long, f"of must be at most {_MAX_LIST:,}; remove it for a list without end", "of", problem.items)
     for arm, tape in tapes.items():
         for item, score in enumerate(np.asarray(tape, dtype=np.float64).tolist(), 1):
             problem.check_score(score, arm, item)
 
 
-def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
+def _options(given: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
     """Return the options of the problem; those of an exported race are the defaults."""
-    own, targets = dict(data.options), {"quantile", "at_least", "at_most"}
-    if not targets.isdisjoint(asked):
+    defaults, targets = dict(data.options), {"quantile", "at_least", "at_most"}
+    if not targets.isdisjoint(given):
         dropped = {*targets, "rounds", "goal", "score_range", "items"}
-        own = {name: value for name, value in own.items() if name not in dropped}
-    rounds = round is not None or bool(own.pop("rounds", False))
-    if getattr(own.get("contamination"), "blind", False) and not rounds:
-        del own["contamination"]
-    options = {**own, **asked}
+        defaults = {name: value for name, value in defaults.items() if name not in dropped}
+    rounds = round is not None or bool(defaults.pop("rounds", False))
+    if getattr(defaults.get("contamination"), "blind", False) and not rounds:
+        del defaults["contamination"]
+    options = {**defaults, **given}
     has_range = options.get("score_range") is not None
     if has_range:
         options.setdefault("contamination", 0.0)  # the claim is about the scores as given
     msg = "score_range is missing: not all scores are in [0, 1]; use the lowest and the highest possible one"
-    refuse(not has_range and "score_range" in own, msg, "score_range")
+    refuse(not has_range and "score_range" in defaults, msg, "score_range")
     return fix_options(cast("ProblemOptions", options), rounds=rounds)
 
 
@@ -186,13 +191,13 @@ def repeat_analysis(
     if wrong or options["method"] not in ("holm", "fdr"):  # a certificate is untrusted input
         raise InvalidArgument(f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}")
     ordered = options.pop("ordered")
-    asked = _Questions(**options).check(certificate.problem, certificate.design)
+    questions = Questions(**options).check(certificate.problem, certificate.design)
     _check_design(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _tapes(data)
     msg = "a table of counts does not record the order of readings, but ordered is true"
     refuse(ordered and data.counts is not None, msg)
     known = data._replace(ordered=data.ordered or ordered, units=data.units or units)
-    return _analyze(certificate.problem, known, certificate.design, asked, doubts)
+    return _analyze(certificate.problem, known, certificate.design, questions, doubts)
 
 
 def _check_design(design: str, *, dependent_arms: bool) -> None:
@@ -230,7 +235,7 @@ def _sort_samples(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tu
         return tuple(pool.map(sample, tapes)), mark.result()
 
 
-class _Questions(NamedTuple):
+class Questions(NamedTuple):
     """What is asked besides the best arm."""
 
     pairs: bool
@@ -238,7 +243,23 @@ class _Questions(NamedTuple):
     method: Method
     tiers: bool
 
-    def check(self, problem: Problem, design: Design) -> "_Questions":
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        design: Design = "sequential",
+        *,
+        pairs: bool = False,
+        control: str | None,
+        fdr: bool = False,
+        tiers: bool,
+    ) -> "Questions":
+        """Return what the arguments of an entry point ask, checked before any work is done."""
+        for name, flag in (("pairs", pairs), ("fdr", fdr), ("tiers", tiers)):
+            require(isinstance(flag, bool | np.bool_), name, flag, "be True or False")
+        return cls(bool(pairs), control, "fdr" if fdr else "holm", bool(tiers)).check(problem, design)
+
+    def check(self, problem: Problem, design: Design) -> "Questions":
         """Raise for a question without an answer before any work is done."""
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
@@ -251,7 +272,7 @@ class _Questions(NamedTuple):
 
 
 def _analyze(
-    problem: Problem, data: Dataset, design: Design, asked: _Questions, given: Sequence[Alarm] = ()
+    problem: Problem, data: Dataset, design: Design, questions: Questions, given: Sequence[Alarm] = ()
 ) -> Analysis:
     """Analyze readings; refine counts where they do not decide or are coarse.
 
@@ -265,17 +286,17 @@ def _analyze(
     judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranking()
     judge = judge.after(leader=ranking[0])
-    accusers = ranking if asked.pairs else ranking[:1]
+    accusers = ranking if questions.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if j != i}
     claims = _rejections(judge, ranking, known)
     noticed, alone = _dependence(problem, data), len(problem.arms) == 1  # one arm only gets a note
     clusters = alarms.clusters(data.suspects)
     doubts = (*given, *clusters, *(() if alone else noticed), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms, design) if doubts else _verdict(judge, claims)
-    if asked.control is not None and not doubts:
-        verdict = replace(verdict, control=control_claims(judge, asked.control, asked.method))
-    origin = Origin("analyze", {**asked._asdict(), "ordered": data.ordered})
-    tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
+    if questions.control is not None and not doubts:
+        verdict = replace(verdict, control=control_claims(judge, questions.control, questions.method))
+    origin = Origin("analyze", {**questions._asdict(), "ordered": data.ordered})
+    tiers = tiers_of(judge, ranking) if questions.tiers and verdict.status is not Status.DOUBTFUL else None
     for i in range(len(problem.arms)) if needed is not None else ():
         judge.intervals(i, problem.declared)  # notes the buckets at the ends of the interval
     judge = _note_in(judge, wanted)
@@ -293,7 +314,7 @@ def _analyze(
         **fields_of(replace(result, readings=data.tapes or None)),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded=excluded,
-        contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
+        contests=() if doubtful else _contests(judge, known, pairs=questions.pairs),
         needed={} if doubtful or wide else _forecast_need(judge, result),
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
@@ -306,7 +327,7 @@ def _analyze(
         about_data=data.notes,
     )
     if data.counter is not None and data.counter.refine(needed or set(), wanted or set()):
-        return _analyze(problem, data, design, asked, given)
+        return _analyze(problem, data, design, questions, given)
     return found
 
 

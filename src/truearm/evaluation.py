@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truearm.analysis import analyze
+from truearm.analysis import Questions, analyze
 from truearm.claims.result import Result
 from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
@@ -102,7 +102,7 @@ def evaluate(
     """
     known = check_items(items)
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
-    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
+    check_limits(max_items=max_items, on_error=on_error, workers=workers)
     options: ProblemOptions = {
         "score_range": score_range,
         "items": len(known),
@@ -112,7 +112,8 @@ def evaluate(
         "tolerance": tolerance,
     }
     problem = Problem.of(list(arms), **fix_options(options, rounds=True))
-    limit = len(known) if max_items is None else min(len(known), check_count("max_items", max_items))
+    Questions.of(problem, control=control, tiers=tiers)
+    limit = len(known) if max_items is None else min(len(known), max_items)
     keep_all = control is not None or tiers
     pool, places = _pool(workers, len(arms))
     with open_store(store) as log, pool as executor:
@@ -145,6 +146,15 @@ def evaluate(
     return replace(result, conditions={"failures": failures}) if failures else result
 
 
+def check_limits(*, max_items: int | None, on_error: OnError, workers: int | Executor | None) -> None:
+    """Raise if an argument that says how items are scored is wrong."""
+    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
+    if max_items is not None:
+        check_count("max_items", max_items)
+    if workers is not None and not isinstance(workers, Executor):
+        check_count("workers", workers)
+
+
 def check_items(items: Iterable[Any]) -> list[Any]:
     """Return items as a list that is not empty, or raise."""
     is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping)
@@ -160,7 +170,7 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
     """Return the executor as a context, and how many scores it computes at once."""
     if isinstance(workers, Executor):
         return nullcontext(workers), int(getattr(workers, "_max_workers", arms))
-    places = arms if workers is None else check_count("workers", workers)
+    places = arms if workers is None else workers
     return ThreadPoolExecutor(places), places
 
 

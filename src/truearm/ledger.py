@@ -18,7 +18,7 @@ from truearm.claims.certify import judge_of
 from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
-from truearm.evaluation import check_items, evaluate
+from truearm.evaluation import check_items, check_limits, evaluate
 from truearm.problem import (
     Contamination,
     Handicap,
@@ -84,11 +84,12 @@ class Book(Account):
             self.gates.append(gate)
             return (row.ticket, row.value) == (gate.number, repr(gate.level))
         place = (row.ticket or 0) - 1
-        was, gate = self.gates[place], self.gates[place].close(float(row.value or "nan"), notes)
-        self.gates[place] = gate
-        self.accepted += gate.accepted
-        known = (_CLOSED, "open", was.name, gate.verdict, was.number)
-        return (row.kind, was.verdict, row.arm, notes["verdict"], row.ticket) == known
+        opened = self.gates[place]
+        closed = opened.close(float(row.value or "nan"), notes)
+        self.gates[place] = closed
+        self.accepted += closed.accepted
+        expected = (_CLOSED, "open", opened.name, closed.verdict, opened.number)
+        return (row.kind, opened.verdict, row.arm, notes["verdict"], row.ticket) == expected
 
 
 class Ledger:
@@ -119,9 +120,9 @@ class Ledger:
     def __init__(
         self, path: str | Path, *, delta: float = 0.05, error_rate: ErrorRate = "fdr", expected: int = 100
     ) -> None:
-        asked = Account(delta=delta, error_rate=error_rate, expected=expected)
+        account = Account(delta=delta, error_rate=error_rate, expected=expected)
         self._database = Database(path, LEDGER)
-        text = store.to_json("settings", asked.settings)
+        text = store.to_json("settings", account.settings)
         first = store.first_row(text)._replace(at=0.0)
         try:
             with self._database.write(_NAME):
@@ -130,7 +131,7 @@ class Ledger:
             self._book = Book.open_file(self._database, path)
             known = ", ".join(f"{name}={value!r}" for name, value in self._book.settings.items())
             msg = f"{path} is a ledger with {known}; use the same settings, or another file"
-            if self._book.settings != asked.settings:
+            if self._book.settings != account.settings:
                 raise InvalidArgument(msg, "path")
         except BaseException:
             self.close()
@@ -165,6 +166,7 @@ class Ledger:
     def open(self, name: str, base: str = BASE, details: Mapping[str, Any] | None = None) -> LedgerGate:
         """Open a gate: number it and spend its level, in one transaction."""
         store.check_text("name", name)
+        require(isinstance(details, Mapping | None), "details", details, "be a dict of plain JSON values")
         with self._turn, self._database.write(_NAME):
             self._book.read(self._database)
             gate = self._book.open(name, base, {**(details or {}), "opened": _now()})
@@ -174,7 +176,10 @@ class Ledger:
 
     def record(self, gate: LedgerGate, result: Result) -> LedgerGate:
         """Close a gate with the result of its measurements."""
-        arms = result.problem.arms
+        require(isinstance(gate, LedgerGate), "gate", gate, "be a gate that this ledger opened")
+        arms = result.problem.arms if isinstance(result, Result) else ()
+        must = f"compare {gate.name!r} with {gate.base!r}, and nothing else"
+        require(len(arms) == 2 and gate.base in arms, "result", arms, must)
         base, candidate = arms.index(gate.base), 1 - arms.index(gate.base)
         judge = judge_of(result.certificate, result.readings or {})
         evidence, against = (judge.better(*pair).log_value for pair in ((candidate, base), (base, candidate)))
@@ -223,12 +228,12 @@ class Ledger:
         _check_sources(candidate=candidate, base=base)
         problem = _gate_problem(name, goal=goal, tolerance=tolerance, contamination=contamination)
         sources, pulls = {name: candidate, BASE: base}, check_count("max_pulls", max_pulls)
-        asked = {"goal": goal, "tolerance": str(Tolerance.of(tolerance)), "max_pulls": pulls}
+        details = {"goal": goal, "tolerance": str(Tolerance.of(tolerance)), "max_pulls": pulls}
 
         def measure(level: float) -> Result:
             return run(Study(at_level(problem, level), max_pulls=pulls), sources.__getitem__)
 
-        return self._decide(name, asked, measure)
+        return self._decide(name, details, measure)
 
     def accept_scores(
         self,
@@ -257,20 +262,21 @@ class Ledger:
         """
         _check_sources(candidate=candidate, base=base)
         known = check_items(items)
+        check_limits(max_items=max_items, on_error=on_error, workers=workers)
         options: dict[str, Any] = {"goal": goal, "contamination": contamination, "score_range": score_range}
         how: dict[str, Any] = {"max_items": max_items, "on_error": on_error, "workers": workers, "progress": False}
         problem = _gate_problem(name, items=len(known), **options)
-        asked = {"goal": goal, "score_range": list(problem.score_range or ()), "items": len(known)}
+        details = {"goal": goal, "score_range": list(problem.score_range or ()), "items": len(known)}
 
         def measure(level: float) -> Result:
             delta = at_level(problem, level).delta
             return evaluate({name: candidate, BASE: base}, known, delta=delta, **options, **how)
 
-        return self._decide(name, asked, measure)
+        return self._decide(name, details, measure)
 
-    def _decide(self, name: str, asked: Mapping[str, Any], measure: Callable[[float], Result]) -> LedgerGate:
+    def _decide(self, name: str, details: Mapping[str, Any], measure: Callable[[float], Result]) -> LedgerGate:
         """Open a gate, measure at its level and close it, even if the measurement fails."""
-        gate = self.open(name, details=asked)
+        gate = self.open(name, details=details)
         try:
             return self.record(gate, measure(gate.level))
         except ArmFailed as error:
@@ -287,6 +293,8 @@ def _check_sources(**sources: object) -> None:
 
 def _gate_problem(candidate: str, **options: Unpack[ProblemOptions]) -> Problem:
     """Return the problem of a gate: the candidate must be better than the base by more than the tolerance."""
+    is_name = isinstance(candidate, str) and candidate not in ("", BASE)
+    require(is_name, "name", candidate, f"be text that names the candidate, and not {BASE!r}")
     allowed = Tolerance.of(options.pop("tolerance", 0.0))
     problem = Problem.of((candidate, BASE), **fix_options(options, rounds=True))
     return replace(problem, handicap=Handicap(candidate, allowed)) if allowed else problem

@@ -23,7 +23,7 @@ from truearm.bounds.limits import Limit, share_limit
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import bracket, first_count
 from truearm.claims.plain import to_plain
-from truearm.data.columns import Columns
+from truearm.data.columns import MAX_ARMS, Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, Levels, Trust, by_looks
@@ -69,7 +69,7 @@ _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _GRID = 2000  # points of the law of the best arm, for the share of rounds that it wins
 _MAX_ROUNDS = 2**40
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-_GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
+_GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap that is planned for
 _PILOT_DATA, _SHARES = "pilot data", "shares"  # in place of a family
 _FIXED = {"regularity": None, "dependent_arms": False, "score_range": None, "items": None}  # not planned for
 
@@ -209,32 +209,32 @@ def plan(
         options.setdefault("contamination", "blind")
         msg = "share plans for shares of single readings, not for rounds; remove share or rounds"
         refuse(share is not None, msg, "share", share)
-    asked = Problem.of(("best", "other"), **fix_options(options, **_FIXED))
-    known = asked.contamination is not None
+    problem = Problem.of(("best", "other"), **fix_options(options, **_FIXED))
+    known = problem.contamination is not None
     require(known, "contamination", None, "be a number or a Contamination", "use the share that may be bad")
-    amount = f"{100 * asked.tolerance.amount:g}%"
+    amount = f"{100 * problem.tolerance.amount:g}%"
     msg = f"tolerance={amount} is relative; a plan needs units of the readings, such as 0.1"
-    refuse(asked.tolerance.relative, msg, "tolerance", amount)
+    refuse(problem.tolerance.relative, msg, "tolerance", amount)
     tapes = None if pilot is None else load(pilot, Columns(arm, value)).tapes
-    if asked.between is not None:
-        tapes = _remove_outside(tapes, asked)
+    if problem.between is not None:
+        tapes = _remove_outside(tapes, problem)
     smallest = None if tapes is None else _smallest_size(tapes)
-    if share is not None or asked.target == "share":
-        model, name = _share_model(asked, arms, gap, share, tapes), _SHARES
+    if share is not None or problem.target == "share":
+        model, name = _share_model(problem, arms, gap, share, tapes), _SHARES
     elif tapes is not None:
-        model, name = _pilot_model(asked, tapes), _PILOT_DATA
+        model, name = _pilot_model(problem, tapes), _PILOT_DATA
     else:
-        model = _family_model(asked, arms, gap, family)
+        model = _family_model(problem, arms, gap, family)
         name = family if isinstance(family, str) else "the law given"
     return _plan(model, name, smallest, None if reach is None else check_reach(reach))
 
 
 def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, delta: float) -> Outlook:
     """Return `clean` of a plan with one gap, without computing the rest."""
-    asked = Problem.of(("best", "other"), contamination=eps, delta=delta)
+    problem = Problem.of(("best", "other"), contamination=eps, delta=delta)
     if share is not None:
-        return _share_model(asked, arms, gap, share, None).outlook(_CLEAN, eps)
-    return _family_model(asked, arms, gap, "gaussian").outlook(_CLEAN, eps)
+        return _share_model(problem, arms, gap, share, None).outlook(_CLEAN, eps)
+    return _family_model(problem, arms, gap, "gaussian").outlook(_CLEAN, eps)
 
 
 class _Case(NamedTuple):
@@ -250,7 +250,7 @@ _CLEAN, _WORST, _SEPARATED = _Case(), _Case(attacked=True), _Case(attacked=True,
 class _Model(NamedTuple):
     """What the arms are like, the best first; bigger is better."""
 
-    asked: Problem
+    problem: Problem
     values: tuple[float, ...]
     """The quantile or the share of each arm."""
     laws: tuple[Law, ...] = ()
@@ -265,7 +265,7 @@ class _Model(NamedTuple):
     def wins(self) -> tuple[float, ...]:
         """The share of rounds that the best arm wins against each other one, up to the tolerance."""
         best, *rivals = self.laws
-        x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.asked.tolerance.amount
+        x = np.asarray(best.ppf_left((np.arange(_GRID) + 0.5) / _GRID)) + self.problem.tolerance.amount
         return tuple(float(np.mean(rival.cdf_left(x))) for rival in rivals)
 
     def spread(self, factor: float) -> "_Model":
@@ -279,7 +279,7 @@ class _Model(NamedTuple):
 
     def outlook(self, case: _Case, eps: float) -> Outlook:
         """Return what to expect in a case."""
-        is_possible, highest = partial(self._is_possible, case), 0.5 if self.asked.rounds else 1.0
+        is_possible, highest = partial(self._is_possible, case), 0.5 if self.problem.rounds else 1.0
         largest = bracket(is_possible, 0.0, highest, accuracy=1e-9)[1] if is_possible(0.0) else 0.0
         return Outlook(*self.pulls(case, eps), largest)
 
@@ -287,23 +287,23 @@ class _Model(NamedTuple):
         """Return the lower bound and the expected pulls in a case."""
         if not self._is_possible(case, eps):
             return math.inf, math.inf
-        asked = self.asked
-        if asked.rounds:
-            bound, expected = _round_pulls(*self._losses(case, eps), asked.delta)
-            return 0.0 if asked.tolerance else bound, expected
-        tolerance = asked.tolerance.amount
+        problem = self.problem
+        if problem.rounds:
+            bound, expected = _round_pulls(*self._losses(case, eps), problem.delta)
+            return 0.0 if problem.tolerance else bound, expected
+        tolerance = problem.tolerance.amount
         if self.laws:
             found, nats = characteristic_time(*self._observe(case, eps), tolerance=tolerance), NATS
         else:
-            (shares, allowed), power = self._shares_at(case, eps), asked.declared.adversary
+            (shares, allowed), power = self._shares_at(case, eps), problem.declared.adversary
             found, nats = share_limit(shares, allowed, power, tolerance=tolerance, answer=0), SHARE_NATS
-        bound = 0.0 if asked.tolerance else found.pulls(asked.delta)
-        return bound if math.isfinite(found.time) else math.inf, toptwo_pulls(found, asked.delta, nats)
+        bound = 0.0 if problem.tolerance else found.pulls(problem.delta)
+        return bound if math.isfinite(found.time) else math.inf, toptwo_pulls(found, problem.delta, nats)
 
     def _is_possible(self, case: _Case, eps: float) -> bool:
         """Return True if unlimited pulls would decide."""
-        tolerance = self.asked.tolerance.amount
-        if self.asked.rounds:
+        tolerance = self.problem.tolerance.amount
+        if self.problem.rounds:
             lost, level = self._losses(case, eps)
             return max(lost) < level
         if self.laws:
@@ -316,16 +316,16 @@ class _Model(NamedTuple):
 
     @property
     def _is_malicious(self) -> bool:
-        return self.asked.declared.adversary is Adversary.MALICIOUS
+        return self.problem.declared.adversary is Adversary.MALICIOUS
 
     def _losses(self, case: _Case, eps: float) -> tuple[list[float], float]:
         """Return the shares of rounds lost as observed, those with a bad reading at the worst, and their bound."""
         bad = eps if case.attacked else 0.0
         lost = [1 - (win - 2 * bad if self._is_malicious else (1 - bad) ** 2 * win) for win in self.wins]
-        return lost, win_level(0.0 if case.separated else eps, self.asked.declared.adversary)
+        return lost, win_level(0.0 if case.separated else eps, self.problem.declared.adversary)
 
     def _observe(self, case: _Case, eps: float) -> tuple[list[Observed], Levels]:
-        levels = Trust(0.0 if case.separated else eps, self.asked.declared.adversary).levels(self.asked.level)
+        levels = Trust(0.0 if case.separated else eps, self.problem.declared.adversary).levels(self.problem.level)
         bad, (best, *rivals), malicious = eps if case.attacked else 0.0, self.laws, self._is_malicious
         seen = [Observed(law, bad, math.inf, "bottom" if malicious else "any") for law in rivals]
         return [Observed(best, bad, -math.inf, "top" if malicious else "any"), *seen], levels
@@ -359,23 +359,23 @@ def _smallest_size(tapes: Mapping[str, Floats]) -> int:
     return min(sizes.values())
 
 
-def _remove_outside(tapes: Mapping[str, Floats] | None, asked: Problem) -> dict[str, Floats]:
+def _remove_outside(tapes: Mapping[str, Floats] | None, problem: Problem) -> dict[str, Floats]:
     """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
-    if tapes is None or asked.between is None:
+    if tapes is None or problem.between is None:
         raise InvalidArgument("between needs the readings of a pilot; add a pilot, or remove between", "between")
-    (low, high), censored = asked.between, math.inf if asked.goal == "min" else -math.inf
+    (low, high), censored = problem.between, math.inf if problem.goal == "min" else -math.inf
     return {name: tape[~((tape < low) | (tape > high)) | (tape == censored)] for name, tape in tapes.items()}
 
 
 def _share_model(
-    asked: Problem, arms: int, gap: _Gap, share: float | None, tapes: Mapping[str, Floats] | None
+    problem: Problem, arms: int, gap: _Gap, share: float | None, tapes: Mapping[str, Floats] | None
 ) -> _Model:
     if tapes is not None:
-        problem = Problem(arms=tuple(tapes), at_least=asked.at_least, at_most=asked.at_most)
-        judge = Judge.of(problem, [count_successes(tape, problem) for tape in tapes.values()])
-        return _Model(asked, tuple(judge.estimate(i) for i in judge.ranking()))
+        pilot = Problem(arms=tuple(tapes), at_least=problem.at_least, at_most=problem.at_most)
+        judge = Judge.of(pilot, [count_successes(tape, pilot) for tape in tapes.values()])
+        return _Model(problem, tuple(judge.estimate(i) for i in judge.ranking()))
     if share is None:
-        name, limit = ("at_least", asked.at_least) if asked.at_most is None else ("at_most", asked.at_most)
+        name, limit = ("at_least", problem.at_least) if problem.at_most is None else ("at_most", problem.at_most)
         msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"
         raise InvalidArgument(msg, name, limit)
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
@@ -383,11 +383,11 @@ def _share_model(
     require(0 < best < 1, "share", share, "be in (0, 1)", what)
     gaps, what = _expand_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
     require(max(gaps) <= best, "gap", max(gaps), f"be at most the share of the best arm, {best:g}", what)
-    return _Model(asked, (best, *(best - each for each in gaps)))
+    return _Model(problem, (best, *(best - each for each in gaps)))
 
 
 def _expand_gap(arms: int, gap: _Gap) -> list[float]:
-    check_count("arms", arms, least=2)
+    require(check_count("arms", arms, least=2) <= MAX_ARMS, "arms", arms, f"be at most {MAX_ARMS:,}")
     several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
     gaps = [check_positive("gap", each) for each in several]
     must = f"be one number or {arms - 1} of them, one for each arm behind the best"
@@ -395,40 +395,40 @@ def _expand_gap(arms: int, gap: _Gap) -> list[float]:
     return gaps
 
 
-def _model_of(asked: Problem, laws: Sequence[Law]) -> _Model:
-    return _Model(asked, tuple(law.ppf_left(asked.level) for law in laws), tuple(laws))
+def _model_of(problem: Problem, laws: Sequence[Law]) -> _Model:
+    return _Model(problem, tuple(law.ppf_left(problem.level) for law in laws), tuple(laws))
 
 
-def _family_model(asked: Problem, arms: int, gap: _Gap, family: Any) -> _Model:  # noqa: ANN401
+def _family_model(problem: Problem, arms: int, gap: _Gap, family: Any) -> _Model:  # noqa: ANN401
     gaps, is_name = _expand_gap(arms, gap), isinstance(family, str)
     known = not is_name or family in FAMILIES
     require(known, "family", family, f"be one of {', '.join(FAMILIES)}, a law or pilot data")
     law = FAMILIES[family]() if is_name else families.of(family)
-    law = law if asked.goal == "max" else law.affine(-1.0)
+    law = law if problem.goal == "max" else law.affine(-1.0)
     behind = {g: law.affine(1.0, -g) for g in gaps}
-    return _model_of(asked, [law, *(behind[g] for g in gaps)])
+    return _model_of(problem, [law, *(behind[g] for g in gaps)])
 
 
-def _pilot_model(asked: Problem, tapes: Mapping[str, Floats]) -> _Model:
-    known = {name: asked.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
+def _pilot_model(problem: Problem, tapes: Mapping[str, Floats]) -> _Model:
+    known = {name: problem.sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
     for name, tape in known.items():
-        if not math.isfinite(np.quantile(tape, asked.level, method="inverted_cdf")):
+        if not math.isfinite(np.quantile(tape, problem.level, method="inverted_cdf")):
             what = f"the quantile of arm {name!r} that is compared is infinite"
             raise InvalidArgument(f"pilot must show how far apart arms are, but {what}; remove that arm", "pilot")
     samples = [Sample.of(tape) for tape in known.values()]
-    best = next(iter(by_looks(samples, range(len(samples)), asked.level)), 0)
+    best = next(iter(by_looks(samples, range(len(samples)), problem.level)), 0)
     # a cut depends on order alone, so infinities may be any numbers that stay beyond the others after a shift
     finite = np.concatenate([tape[np.isfinite(tape)] for tape in known.values()])
     low, high = float(finite.min()), float(finite.max())
-    beyond = 4 * (high - low + asked.tolerance.amount) + max(abs(low), abs(high)) + 1
+    beyond = 4 * (high - low + problem.tolerance.amount) + max(abs(low), abs(high)) + 1
     laws = [families.empirical(np.clip(tape, low - beyond, high + beyond)) for tape in known.values()]
-    return _model_of(asked, [laws.pop(best), *laws])
+    return _model_of(problem, [laws.pop(best), *laws])
 
 
 def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -> Plan:
-    asked = model.asked
+    problem = model.problem
     papers, within = _NO_PULLS, None
-    if name not in (_PILOT_DATA, _SHARES) and asked.level == 0.5 and not asked.rounds:
+    if name not in (_PILOT_DATA, _SHARES) and problem.level == 0.5 and not problem.rounds:
         papers, within = _paper_pulls(model, reach)
     cells = []
     for factor in _GAPS if min(model.gaps) > 0 else (1.0,):
@@ -437,15 +437,15 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
             expected = spread.pulls(_CLEAN, eps)[1]
             pulls = math.ceil(expected) if math.isfinite(expected) else None
             cells.append(Forecast(factor * min(model.gaps), eps, pulls))
-    clean, worst, promised = (model.outlook(case, asked.declared.eps) for case in (_CLEAN, _WORST, _SEPARATED))
+    clean, worst, promised = (model.outlook(case, problem.declared.eps) for case in (_CLEAN, _WORST, _SEPARATED))
     return Plan(
         arms=len(model.values),
         gaps=model.gaps,
         family=name,
-        delta=asked.delta,
-        contamination=asked.declared,
-        quantile=asked.quantile,
-        tolerance=asked.tolerance,
+        delta=problem.delta,
+        contamination=problem.declared,
+        quantile=problem.quantile,
+        tolerance=problem.tolerance,
         clean=clean,
         worst=worst,
         promised=promised,
@@ -453,7 +453,7 @@ def _plan(model: _Model, name: str, smallest: int | None, reach: float | None) -
         algorithm3=Size(*papers[2:]),
         table=tuple(cells),
         shares=None if model.laws else model.values,
-        wins=model.wins if asked.rounds else None,
+        wins=model.wins if problem.rounds else None,
         pilot_size=smallest,
         within=within,
     )
@@ -498,11 +498,11 @@ def _paper_pulls(model: _Model, reach: float | None) -> tuple[_Pulls, float | No
 
 
 def _pulls_at_reach(model: _Model, reach: float) -> tuple[_Pulls, float | None]:
-    asked, c, k = model.asked, model.asked.declared, len(model.laws)
+    problem, c, k = model.problem, model.problem.declared, len(model.laws)
     B, m2 = max(law.minimal_B(reach) for law in model.laws), max(law.m2 for law in model.laws)
     if not 0 < B * m2 < math.inf:  # 0: an atom at the median, which the paper's algorithms do not allow
         return _NO_PULLS, None
-    shift, amount = bounds.bias(c.eps, B, m2, c.adversary), asked.tolerance.amount
+    shift, amount = bounds.bias(c.eps, B, m2, c.adversary), problem.tolerance.amount
     effective = min(model.gaps) - 2 * shift  # the paper's gap, section 3
     wanted = max(effective, amount)
     if wanted < sys.float_info.min:
@@ -510,18 +510,18 @@ def _pulls_at_reach(model: _Model, reach: float) -> tuple[_Pulls, float | None]:
     regular: dict[str, Any] = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
 
     def uniform(constants: bounds.Constants) -> int:
-        return bounds.uniform_sample_size(k, wanted, asked.delta, constants=constants, **regular)
+        return bounds.uniform_sample_size(k, wanted, problem.delta, constants=constants, **regular)
 
     def paper_rounds() -> int:
-        last = bounds.early_stop_round(wanted, k, asked.delta, B, m2, survivor="any")
-        return bounds.elimination_schedule(k, asked.delta, c.eps, reach, c.adversary).total(last)
+        last = bounds.early_stop_round(wanted, k, problem.delta, B, m2, survivor="any")
+        return bounds.elimination_schedule(k, problem.delta, c.eps, reach, c.adversary).total(last)
 
     def sharp_rounds() -> int:
         n = 0  # readings per arm at the first geometric look whose radius is a quarter of the gap: audit 1.l
         for r in count(1):
-            least = bounds.median_sample_size(B * m2, bounds.round_delta(asked.delta, k, r), **regular)
+            least = bounds.median_sample_size(B * m2, bounds.round_delta(problem.delta, k, r), **regular)
             n = max(math.ceil(GROWTH * n), least)
-            if bounds.counted_elimination_radius(r, n, k, delta=asked.delta, **regular) <= wanted / 4:
+            if bounds.counted_elimination_radius(r, n, k, delta=problem.delta, **regular) <= wanted / 4:
                 break
         return n
 

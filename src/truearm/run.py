@@ -180,8 +180,8 @@ def _pull_in_parallel(
     """Keep workers busy until the study is done or the time is up."""
     is_executor = callable(getattr(executor, "submit", None))
     require(is_executor, "executor", executor, "be one of concurrent.futures, such as ThreadPoolExecutor(4)")
-    own = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-    places = int(own) if workers is None else check_count("workers", workers)
+    threads = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    places = int(threads) if workers is None else check_count("workers", workers)
     import_module("scipy.special")  # before pulls run, because importing would slow them down
     out: dict[Future[float], Pull] = {}
     try:
@@ -248,6 +248,8 @@ def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
         return
     from truearm.store import Store, lock
 
+    is_store = isinstance(store, str | Path | Store)
+    require(is_store, "store", store, "be the path of a file, or a Store")
     with ExitStack() as stack:
         stack.enter_context(lock(store.path if isinstance(store, Store) else store))
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row, to_row
+from truearm.problem import refuse
 from truearm.study import Study
 
 RACE, SERVED, LEDGER = 0x74724172, 0x74724173, 0x7472416C  # "trAr", "trAs", "trAl" in the header of a SQLite file
@@ -160,10 +161,23 @@ def to_json(name: str, value: Mapping[str, Any]) -> str:
 def check_text(name: str, text: str) -> str:
     """Return text without NUL, which PostgreSQL cannot hold, and without lone surrogates."""
     with suppress(UnicodeEncodeError):
-        if "\0" not in text and (text.isascii() or text.encode()):
+        if isinstance(text, str) and "\0" not in text and (text.isascii() or text.encode()):
             return text
     msg = f"{name} must be text without NUL characters and invalid Unicode, but got {text!r:.200}; remove them"
     raise InvalidArgument(msg, name, text)
+
+
+def check_file(path: str | Path) -> Path:
+    """Return the absolute path of a file, which may not exist yet."""
+    try:
+        place = Path(path).resolve()
+        is_file = place.is_file() or not (place.name == ":memory:" or place.exists())
+        is_right = is_file and place.parent.is_dir()
+    except (TypeError, ValueError, OSError):  # neither text nor a path, or a name that no file can have
+        is_right = False
+    msg = f"{str(path) or repr(path):.200} cannot be a file; choose a file in an existing directory"
+    refuse(not is_right, msg, "path", path)
+    return place
 
 
 class Database:
@@ -177,7 +191,8 @@ class Database:
         self._server = _read_url(str(url))
         self.is_file = self._server is None
         # SQLite names its other files after the path it was opened with
-        self.path, self._application, self._timeout = Path(url).resolve(), application, timeout
+        self.path = check_file(url) if self.is_file else Path()
+        self._application, self._timeout = application, timeout
         self.name = str(url) if self._server is None else "postgresql://{host}/{dbname}".format(**self._server)
         self._turn = threading.Lock()  # writers of a file wait here instead of polling SQLite's lock
         self._idle: list[Any] = []
@@ -198,9 +213,7 @@ class Database:
 
     def exists(self) -> bool:
         """Return False if there is no file yet, or one without tables; raise if it is not one of ours."""
-        path = self.path
-        if path.name == ":memory:" or not path.parent.is_dir() or (path.exists() and not path.is_file()):
-            raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
+        path = check_file(self.path)
         if not path.exists():
             return self._stat is not None  # a statement then reports that the file is gone
         if (links := path.stat().st_nlink) > 1:  # SQLite keeps what was last written next to one of the names
@@ -279,14 +292,14 @@ class Database:
             yield connection
             self._idle.append(connection)
         except BaseException as error:
-            is_own = not isinstance(error, sqlite3.Error | OSError) and "psycopg" not in type(error).__module__
+            is_ours = not isinstance(error, sqlite3.Error | OSError) and "psycopg" not in type(error).__module__
             if connection is not None:
                 with suppress(Exception):
                     connection.rollback()
                 self._idle.append(connection)
-                if not is_own and not self.is_file:  # if one connection to a server is broken, all are
+                if not is_ours and not self.is_file:  # if one connection to a server is broken, all are
                     self.close()
-            if is_own:
+            if is_ours:
                 raise
             raise self._translate(error) from error
 
@@ -539,9 +552,7 @@ def lock(path: str | Path) -> Iterator[None]:
     """Keep other processes from replaying and continuing a log at the same time."""
     from filelock import FileLock, Timeout
 
-    place = Path(f"{Path(path).resolve()}-lock")
-    if not place.parent.is_dir():
-        raise InvalidArgument(f"{path} cannot be a file; choose a file in an existing directory")
+    place = Path(f"{check_file(path)}-lock")
     try:
         with FileLock(place, timeout=0):
             try:

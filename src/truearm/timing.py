@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Unpack
+from typing import Any, Unpack
 
 from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.commands.python import FreshTimer, LocalTimer, make_timers
+from truearm.policies.alone import Alone
 from truearm.policies.paired import Paired
-from truearm.problem import ProblemOptions, check_count, check_positive, fix_options, refuse
+from truearm.problem import ProblemOptions, Tolerance, check_count, check_positive, fix_options, refuse, require
 from truearm.run import find_best
 
 RUNS_ALONE = 30
@@ -43,7 +44,8 @@ def time(
     max_seconds
         Time limit; 3 minutes by default.
     progress, seed, **options
-        As in `find_best`: delta, contamination ("blind" by default) and tolerance.
+        As in `find_best`: delta, contamination ("blind" by default) and tolerance. A single code with a tolerance
+        is timed until its median is known that precisely.
 
     Examples
     --------
@@ -57,6 +59,7 @@ def time(
     such = "such as {'join': \"''.join(x)\", 'loop': function}"
     msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"
     refuse(not isinstance(codes, Mapping) or not codes, msg, "codes")
+    require(isinstance(setup, str | None), "setup", setup, "be statements as text")
     timers = make_timers(codes, setup)
     return run_timers(timers, runs=runs, max_seconds=max_seconds, progress=progress, seed=seed, **options)
 
@@ -71,30 +74,33 @@ def run_timers(
     **options: Unpack[ProblemOptions],
 ) -> Result:
     """Run `time` with calibrated timers."""
-    options = fix_options({"contamination": "blind", **options}, goal="min")
+    several = len(timers) > 1
+    options = fix_options({"contamination": "blind", **options}, goal="min", rounds=several)
     check_count("runs", 1 if runs is None else runs)
+    check_positive("max_seconds", 1.0 if max_seconds is None else max_seconds)
     shared = any(isinstance(timer, LocalTimer) for timer in timers.values())
     conditions = {
         "process": "shared" if shared else "fresh",
         "loops": {name: timer.loops for name, timer in timers.items()},
     }
-    if len(timers) == 1:
+    how: dict[str, Any] = {"policy": "toptwo"}
+    if runs is not None:
+        how = {"policy": Paired(first=runs), "max_pulls": runs * len(timers)}
+    if not several:
         [(name, timer)] = timers.items()
-        readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
-        options.pop("tolerance", None)
         if options["contamination"] == "blind":  # it needs a comparison
             options["contamination"] = 0.05
-        result: Result = analyze(readings, order="rows", design="fixed", **options)
-        return replace(result, readings=readings, conditions=conditions)
-    result = find_best(
-        dict(timers),
-        policy="toptwo" if runs is None else Paired(first=runs),
-        max_pulls=1_000_000 if runs is None else runs * len(timers),
-        max_seconds=max_seconds,
-        progress=progress,
-        seed=seed,
-        **fix_options(options, rounds=True),
-    )
+        tolerance = Tolerance.of(options.get("tolerance", 0.0))
+        if not tolerance:
+            readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
+            alone = analyze(readings, order="rows", design="fixed", **options)
+            return replace(alone, readings=readings, conditions=conditions)
+        msg = (
+            f"tolerance='{tolerance}' takes as many runs as it needs, but runs={runs} is given; remove one of them"
+        )
+        refuse(runs is not None, msg, "tolerance", str(tolerance))
+        how = {"policy": Alone()}
+    result = find_best(dict(timers), max_seconds=max_seconds, progress=progress, seed=seed, **how, **options)
     return replace(result, conditions={**(result.conditions or {}), **conditions})
 
 
@@ -104,4 +110,4 @@ def _affordable_runs(timer: Callable[[], float], max_seconds: float | None) -> i
         return RUNS_ALONE
     started = perf_counter()
     timer()
-    return max(1, min(RUNS_ALONE, int(check_positive("max_seconds", max_seconds) / (perf_counter() - started))))
+    return max(1, min(RUNS_ALONE, int(max_seconds / (perf_counter() - started))))

@@ -7,7 +7,7 @@ leaders chosen after the fact there is evidence for any arm (docs/certificate.md
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from truearm.evidence.counts import Counts
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
-from truearm.problem import refuse
+from truearm.problem import refuse, require
 from truearm.study import Study
 
 _ABSENT = object()  # stands for a missing part
@@ -89,6 +89,8 @@ def verify(
         ...
     truearm.errors.VerificationError: best is 'B', but the readings give 'A'
     """
+    is_policy = policy is None or isinstance(policy, str) or hasattr(policy, "start")
+    require(is_policy, "policy", policy, "be a policy, such as truearm.policies.by_name('toptwo')")
     source: Any = readings
     if isinstance(result, Mapping) and "suite" in result:
         return _verify_suite(result, source)
@@ -167,6 +169,9 @@ def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  #
     if isinstance(source, Mapping) and not certificate.is_analysis:
         return source, Dataset({})
     if isinstance(source, Mapping):  # None is a missing reading
+        for arm, tape in source.items():
+            is_list = isinstance(tape, Iterable) and not isinstance(tape, str | bytes | Mapping)
+            require(is_list, f"readings[{arm!r}]", tape, "be a list of numbers")
         tapes = {arm: [math.nan if x is None else x for x in tape] for arm, tape in source.items()}
         table = Dataset({arm: as_readings(tape, arm) for arm, tape in tapes.items()})
     else:
@@ -244,8 +249,8 @@ def _compare(given: Mapping[str, Any], expected: Mapping[str, Any], trust: tuple
         if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
             worded.append(f"the wording of {name}, which differs in this version")
             continue
-        said = "is not there" if one is _ABSENT else f"is {one!r:.80}"
-        msg = f"{name} {said}, but the readings give {'nothing' if other is _ABSENT else f'{other!r:.80}'}"
+        shown = "is not there" if one is _ABSENT else f"is {one!r:.80}"
+        msg = f"{name} {shown}, but the readings give {'nothing' if other is _ABSENT else f'{other!r:.80}'}"
         raise VerificationError(msg)
     return Verified((*trust, *worded), beside)
 

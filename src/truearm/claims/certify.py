@@ -284,7 +284,8 @@ def check_support(result: Result, tapes: Tapes) -> Result:
 
 def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
     """Return the index of the control; raise if it is not an arm, or the only one."""
-    require(control in arms, name, control, "name an arm", f"the arms are {', '.join(arms)}")
+    is_arm = isinstance(control, str) and control in arms
+    require(is_arm, name, control, "name an arm", f"the arms are {', '.join(arms)}")
     msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
     refuse(len(arms) == 1, msg, name, control)
     return list(arms).index(control)

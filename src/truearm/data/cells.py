@@ -49,17 +49,22 @@ class Form(NamedTuple):
         form = cls(**{name: value for name, value in given.items() if value is not None})
         for name in ("sep", "decimal", "thousands"):
             mark = getattr(form, name)
-            is_one = mark is None or (isinstance(mark, str) and len(mark) == 1)
+            is_one = mark is None or (
+                isinstance(mark, str) and len(mark) == 1 and not "\ud800" <= mark <= "\udfff"
+            )
             require(is_one, name, mark, "be one character, such as ','")
         require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
         taken = f"{form.decimal}0123456789+-eE"
         is_free = form.thousands is None or form.thousands not in taken
         require(is_free, "thousands", form.thousands, f"not be any of {taken}, which numbers contain")
-        require(form.unreadable in ("error", "missing"), "unreadable", form.unreadable, "be 'error' or 'missing'")
+        for name, known in (("unreadable", ("error", "missing")), ("kind", (None, *_ENDINGS))):
+            choice = getattr(form, name)
+            is_known = isinstance(choice, str | None) and choice in known
+            require(is_known, name, choice, f"be one of {', '.join(filter(None, known))}")
         try:
-            "".encode(form.encoding or "utf-8")
-        except (LookupError, TypeError):
-            msg = f"encoding={form.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+            "".encode("utf-8" if form.encoding is None else form.encoding)
+        except (LookupError, TypeError, ValueError):
+            msg = f"encoding={form.encoding!r:.80} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
             raise InvalidArgument(msg, "encoding", form.encoding) from None
         return form
 

@@ -31,7 +31,7 @@ from truearm.problem import refuse
 
 MAX_ROWS = 1 << 24  # readings in memory; more are counted
 MAX_GROUPS = 1 << 22  # units or rounds whose names are fetched
-_HEAD_ROWS = 1 << 16  # first rows, which show where readings are dense
+HEAD_ROWS = 1 << 16  # first rows: they show where readings are dense, undeclared units, and columns of words
 _PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _TABLE_CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _MAX_PASSES = 3  # over the data for figures beside the decision; the decision takes as many as it needs
@@ -187,7 +187,7 @@ class Counter:
 
     def __init__(self, rows: Any) -> None:  # noqa: ANN401 - a lazy narwhals frame with the columns arm and value
         self._rows, self._passes = rows, 0
-        head = fetch(rows.head(_HEAD_ROWS))
+        head = fetch(rows.head(HEAD_ROWS))
         values = head["value"].astype(np.float64) + 0.0
         finite = np.isfinite(values)
         values, arms = values[finite], np.unique(head["arm"][finite].astype(str), return_inverse=True)[1]

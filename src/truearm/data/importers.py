@@ -139,7 +139,7 @@ def _score(value: Any) -> list[float]:  # noqa: ANN401 - whatever a file holds
     return []
 
 
-def _own(data: Document) -> Runs:
+def _truearm(data: Document) -> Runs:
     for arm, tape in data["readings"].items():
         for value in tape:
             yield str(arm), None, [math.nan if value is None else float(value)]
@@ -162,9 +162,9 @@ class _Tool(NamedTuple):
     """How to write one with several units, where one alone says nothing about others."""
 
 
-_OWN = _Tool("truearm", _own, "readings", {"certificate"})
+_TRUEARM = _Tool("truearm", _truearm, "readings", {"certificate"})
 _TOOLS = (
-    _OWN,
+    _TRUEARM,
     _Tool("Inspect", _inspect, "samples", {"eval"}),
     _Tool("lm-evaluation-harness", _harness, "sample lines", {"eval"}),
     _Tool("criterion", _criterion, "criterion samples", {"criterion samples"}, "sample of one process"),
@@ -357,7 +357,7 @@ def _read_facts(tool: _Tool, data: Document) -> dict[str, Any]:
     """Return what a document says besides its readings."""
     if "eval" in tool.marks:
         return {"model": str(data["eval"]["model"]), "task": str(data["eval"]["task"])}
-    if tool is not _OWN:  # pyperf may measure other things than times
+    if tool is not _TRUEARM:  # pyperf may measure other things than times
         metadata = data.get("metadata")
         timed = not isinstance(metadata, Mapping) or metadata.get("unit", "second") == "second"
         return {"timed": timed, "unit": "s" * timed}
@@ -375,11 +375,16 @@ def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+def parse_float(text: str) -> float | str:
+    """Return the number in JSON text, or the text if it is beyond the largest number: 1e400 is not infinity."""
+    return number if math.isfinite(number := float(text)) else text
+
+
 def read_json(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return what a JSON file holds, packed or not; a name twice in one object is refused."""
     try:
         with unpack(file) as opened:
-            return json.load(opened, object_pairs_hook=distinct_keys)
+            return json.load(opened, object_pairs_hook=distinct_keys, parse_float=parse_float)
     except InvalidArgument:
         raise
     except (ValueError, OSError, EOFError, RecursionError, zlib.error) as error:

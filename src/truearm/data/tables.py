@@ -4,6 +4,7 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,13 @@ from truearm.data.columns import (
     is_counter,
     words_message,
 )
+from truearm.data.engines import HEAD_ROWS
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Reduction, Suspect
-from truearm.problem import refuse
+from truearm.problem import refuse, require
 
 NO_ROWS = "the data have no rows; check that the first line of a file names its columns"
-SUSPECT_ROWS = 1 << 16  # first rows in which an undeclared unit is looked for
 PART_ROWS = 1 << 21  # rows whose groups have their medians computed at once
 REDUCED_ROWS = 1 << 20  # rows from which on DuckDB makes one reading of each unit
 _SOURCE, _CELLS = "truearm_source", "truearm_cells"
@@ -60,6 +61,8 @@ def load(
         shown = " ".join(repr(column).split())
         msg = f"{name} must be the name of a column, a string, but got {shown:.80}"
         refuse(column is not None and not isinstance(column, str), msg, name, column)
+    is_text = query is None or (isinstance(query, str) and not re.search("[\ud800-\udfff]", query))
+    require(is_text, "query", query, "be SQL, such as 'select arm, ms from data'")
     if isinstance(source, Counts):
         return Dataset({}, counted=source)
     paths = [source] if isinstance(source, str | Path) else source
@@ -100,12 +103,14 @@ def load_frame(frame: Any, columns: Columns, reduction: Reduction, form: Form) -
     columns.check_in(names)
     suspected = columns.suspects(names)
     chosen = table.select(*dict.fromkeys([*columns.by_argument.values(), *suspected])) if columns.arm else table
+    if columns.arm is None:
+        Table(engines.collect(table.head(HEAD_ROWS)), form).check_head(columns)
     rows = int(engines.fetch(table.select(n=nw.len()))["n"][0])
     if rows <= engines.MAX_ROWS or columns.arm is None:
         return Table(engines.collect(chosen), form).load(columns, reduction)
     data = engines.load_rows(engines.prepare(table, columns), columns, reduction)
     if suspected:
-        head = Table(engines.collect(chosen.head(SUSPECT_ROWS)), form)
+        head = Table(engines.collect(chosen.head(HEAD_ROWS)), form)
         data = data._replace(suspects=head.load(columns, reduction).suspects)
     return data
 
@@ -126,6 +131,17 @@ class Table:
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm, in the order of the rows unless a column says another one."""
         columns.check_in(self.names)
+        self.check_head(columns)
+        return self._load(columns, reduction)
+
+    def check_head(self, columns: Columns) -> None:
+        """Raise for a cell that is not a number in the first rows, before all rows are read."""
+        names = [name for name in self.names if name != columns.group]
+        names = names if columns.value is None else [columns.value]
+        if self.form.unreadable == "error" and len(names) <= MAX_ARMS:
+            self._check_cells(*self._numbers(names, HEAD_ROWS), is_wide=columns.value is None)
+
+    def _load(self, columns: Columns, reduction: Reduction) -> Dataset:
         return self._load_wide(columns, reduction) if columns.arm is None else self._load_long(columns, reduction)
 
     def _load_long(self, columns: Columns, reduction: Reduction) -> Dataset:
@@ -142,7 +158,7 @@ class Table:
                 raise InvalidArgument(f"columns must have the same length, but {lengths}")
         suspects = []
         for name in columns.suspects(self.names):
-            codes = self._labels(name, SUSPECT_ROWS)[1]
+            codes = self._labels(name, HEAD_ROWS)[1]
             named = np.flatnonzero(codes[: arms.size] >= 0)
             suspects.append(Suspect(name, tapes[value][named], arms[named].astype(np.intp), codes[named]))
         data = assemble((names, arms), tapes[value], columns, reduction, groups=group, order=order)
@@ -172,6 +188,12 @@ class Table:
     def _read_numbers(self, names: list[str], *, is_wide: bool = False) -> tuple[dict[str, Floats], list[str]]:
         """Return columns as floats, and a note on cells that are not numbers where these are not an error."""
         tapes, bad = self._numbers(names)
+        self._check_cells(tapes, bad, is_wide=is_wide)
+        n = sum(int(mask.sum()) for mask in bad.values())
+        return tapes, _note_unreadable(n, ", ".join(bad))
+
+    def _check_cells(self, tapes: Mapping[str, Floats], bad: Bad, *, is_wide: bool) -> None:
+        """Raise for cells that are not numbers, unless they count as missing, and for columns of words."""
         first = {name: int(np.argmax(mask)) for name, mask in bad.items()}
         if is_wide and bad:
             readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
@@ -183,8 +205,6 @@ class Table:
         for name, row in first.items():
             if self.form.unreadable == "error":
                 raise bad_cell(self._cell(name, row), row + 1, name)
-        n = sum(int(mask.sum()) for mask in bad.values())
-        return tapes, _note_unreadable(n, ", ".join(bad))
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
         """Return the different names in the first rows of a column, and which of them each row has, or -1."""
@@ -194,7 +214,7 @@ class Table:
             names = series.unique(maintain_order=True).to_list()
             if len(names) <= MAX_ARMS and all(isinstance(one, str) and one for one in names):
                 return names, series.replace_strict(names, [*range(len(names))]).to_numpy().astype(np.intp)
-        column = self._array(name)[:rows]
+        column = self._array(name, rows)
         if column.dtype.kind == "M":  # `tolist` would return nanoseconds as numbers
             column = np.where(np.isnat(column), "", column.astype(str))
         kinds = set(map(type, column)) & {list, dict, tuple, np.ndarray} if rows is None else ()
@@ -202,12 +222,12 @@ class Table:
         refuse(kinds, f"{msg}; convert it first")
         return _label_cells(column.tolist())
 
-    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
-        """Return columns as floats, NaN where a cell is missing or not a number."""
+    def _numbers(self, names: Sequence[str], rows: int | None = None) -> tuple[dict[str, Floats], Bad]:
+        """Return columns, or their first rows, as floats: NaN where a cell is missing or not a number."""
         tapes: dict[str, Floats] = {}
         bad: Bad = {}
         for name in names:
-            column = self._array(name)
+            column = self._array(name, rows)
             if column.dtype.kind in "biuf":
                 tapes[name] = column.astype(np.float64, copy=False)
                 continue
@@ -220,16 +240,17 @@ class Table:
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         return self._array(name)[row]
 
-    def _array(self, name: str) -> NDArray[Any]:
-        """Return a column as an array, of objects unless all cells are numbers or times."""
+    def _array(self, name: str, rows: int | None = None) -> NDArray[Any]:
+        """Return a column, or its first rows, as an array of objects unless all cells are numbers or times."""
         column = nw.from_native(self._cells[name], pass_through=True, series_only=True)
         if isinstance(column, nw.Series):
+            column = column if rows is None else column.head(rows)
             column = column.to_list() if column.dtype.is_nested() else column.to_numpy()
         if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
             column = column.tolist()
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
             raise InvalidArgument(f"column {name!r} must be a list of readings, but got {column!r:.60}")
-        cells = column if isinstance(column, np.ndarray) else list(column)
+        cells = column[:rows] if isinstance(column, np.ndarray) else list(islice(column, rows))
         with suppress(ValueError, OverflowError):  # of cells of different lengths
             found = np.asarray(cells)
             if found.ndim == 1 and found.dtype.kind in "biufcM":
@@ -251,28 +272,29 @@ class Relation(Table):
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
         """Return the readings of each arm; many rows are counted, or reduced to their units, by DuckDB."""
-        columns.check_in(self.names)
-        self._arm = columns.arm
         with explain_errors():
-            if columns.arm is not None:
-                n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
-                is_reduced = columns.group is not None and columns.order is None and n > REDUCED_ROWS
-                if n > engines.MAX_ROWS or is_reduced:
-                    return self._load_large(columns, reduction, n)
-            if self._text_in is not None:  # it is parsed once
-                asked = {*columns.by_argument.values(), *columns.suspects(self.names)}
-                chosen = [name for name in self.names if name in asked or columns.arm is None]
-                self.native.select(*map(quote, chosen)).create(_CELLS)
-                self.native = self._text_in.table(_CELLS)
             return super().load(columns, reduction)
+
+    def _load(self, columns: Columns, reduction: Reduction) -> Dataset:
+        self._arm = columns.arm
+        if columns.arm is not None:
+            n = int(self._fetch(f"SELECT count(*) AS n FROM {_SOURCE}")["n"][0])
+            is_reduced = columns.group is not None and columns.order is None and n > REDUCED_ROWS
+            if n > engines.MAX_ROWS or is_reduced:
+                return self._load_large(columns, reduction, n)
+        if self._text_in is not None:  # it is parsed once
+            needed = {*columns.by_argument.values(), *columns.suspects(self.names)}
+            chosen = [name for name in self.names if name in needed or columns.arm is None]
+            self.native.select(*map(quote, chosen)).create(_CELLS)
+            self.native = self._text_in.table(_CELLS)
+        return super()._load(columns, reduction)
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
         msg = f"column {name!r} must hold names, but its type is {self._types[name]}; convert it first"
         refuse(rows is None and _NESTED.fullmatch(self._types[name]), msg)
         cell = self._name(name)
         if rows is not None or name != self._arm:
-            limit = "" if rows is None else f"LIMIT {rows}"
-            return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_SOURCE} {limit}")["cell"].tolist())
+            return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_first_rows(rows)}")["cell"].tolist())
         # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
         cell = cell if self._types[name] in _FLOATS else f"{quote(name)}::VARCHAR"
         distinct = f"SELECT DISTINCT {cell} AS cell FROM {_SOURCE}"
@@ -284,18 +306,19 @@ class Relation(Table):
         place = f"coalesce(enum_code(TRY_CAST({cell} AS {enum})), 0)"
         return names, codes.astype(np.int16)[self._fetch(f"SELECT {place} AS place FROM {_SOURCE}")["place"]]
 
-    def _numbers(self, names: Sequence[str]) -> tuple[dict[str, Floats], Bad]:
+    def _numbers(self, names: Sequence[str], rows: int | None = None) -> tuple[dict[str, Floats], Bad]:
+        source = _first_rows(rows)
         plain = [name for name in names if is_numeric(self._types[name])]
         texts = [name for name in names if name not in plain]
         values: dict[str, Floats] = {}
         bad: Bad = {}
         if plain:
             cells = ", ".join(f"{quote(name)}::DOUBLE AS v{i}" for i, name in enumerate(plain))
-            values |= zip(plain, self._fetch(f"SELECT {cells} FROM {_SOURCE}").values(), strict=True)
+            values |= zip(plain, self._fetch(f"SELECT {cells} FROM {source}").values(), strict=True)
         if texts:  # one query for each column would be slow to plan
             cells = ", ".join(map(self._text, texts))
             cells = f"unnest([{cells}])" if len(texts) > 1 else cells
-            found = self._fetch(select_numbers({}, cells, _SOURCE, self.form))
+            found = self._fetch(select_numbers({}, cells, source, self.form))
             values |= zip(texts, found["value"].reshape(-1, len(texts)).T, strict=True)
             masks = zip(texts, found["bad"].reshape(-1, len(texts)).T, strict=True)
             bad = {name: mask for name, mask in masks if mask.any()}
@@ -305,12 +328,12 @@ class Relation(Table):
         query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
         return self.native.query(_SOURCE, query).fetchall()[0][0]
 
-    def _array(self, name: str) -> NDArray[Any]:
+    def _array(self, name: str, rows: int | None = None) -> NDArray[Any]:
         kind, cell = self._types[name], quote(name)
         if kind.startswith("TIME") or kind == "DATE":
             cell = f"epoch_{'ns' if kind.endswith('_NS') else 'us'}({cell})"
         cell = self._name(name) if kind == "VARCHAR" else cell
-        return self._fetch(f"SELECT {cell} AS place FROM {_SOURCE}")["place"]
+        return self._fetch(f"SELECT {cell} AS place FROM {_first_rows(rows)}")["place"]
 
     def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
@@ -334,8 +357,8 @@ class Relation(Table):
         parts = [nw.from_native(rows.filter(f"hash(grp) % {total} = {i}")) for i in range(total)]
         data = engines.load_rows(nw.from_native(rows), columns, reduction, parts)
         if columns.suspects(self.names):
-            head = Relation(self.native.limit(SUSPECT_ROWS), self.form, self._text_in)
-            data = data._replace(suspects=Table.load(head, columns, reduction).suspects)
+            head = Relation(self.native.limit(HEAD_ROWS), self.form, self._text_in)
+            data = data._replace(suspects=Table._load(head, columns, reduction).suspects)
         return data._replace(notes=(*_note_unreadable(bad, value), *data.notes))
 
     def _fetch(self, sql: str) -> dict[str, NDArray[Any]]:
@@ -359,6 +382,11 @@ class Relation(Table):
         return cell if self._is_text_column(column) else f"CASE WHEN {cell} IS NOT NULL THEN 'text' END"
 
 
+def _first_rows(rows: int | None) -> str:
+    """Return the SQL of the first rows of a relation, or of all."""
+    return _SOURCE if rows is None else f"(FROM {_SOURCE} LIMIT {rows})"
+
+
 @contextmanager
 def explain_errors(name: str = "the data") -> Iterator[None]:
     """Turn errors of DuckDB in the body into one sentence."""
@@ -380,9 +408,15 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
             msg = f"{where} is not UTF-8; convert it by: iconv -f cp1252 -t utf-8, or use encoding='cp1252'"
         elif where and "quote" in error:
             msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
+        elif "state machine" in error:
+            msg = (
+                f"{name} cannot be read, perhaps because its lines end in different ways; convert it by: dos2unix"
+            )
+        elif decimals := re.search("column .* holds numbers with decimals.*", error):
+            msg = decimals[0]
         else:
             first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-            msg = f"{name} cannot be read: {first.rstrip('.'):.200}; correct it"
+            msg = f"{name} cannot be read: {first.rstrip('. '):.200}; correct it"
             msg += ", or read it by query='...'" * (name != "the query")
         raise InvalidArgument(msg) from None
 

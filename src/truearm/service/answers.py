@@ -40,12 +40,12 @@ def state(hosted: HostedStudy) -> models.State:
     study, standing = hosted.study, hosted.study.standing
     result = hosted.result() if hosted.is_known else None
     arms = []
-    for arm, (pulls, told) in hosted.counts().items():
+    for arm, (pulls, arrived) in hosted.counts().items():
         candidate = arm in (result.candidates if result is not None else standing.alive)
         shown = arm != standing.leader and not hosted.passive
         against = _finite(standing.against.get(arm)) if shown else None
         share = _finite(standing.share(arm)) if shown else None
-        arms.append(models.Standing(arm, pulls, told, candidate, against, share))
+        arms.append(models.Standing(arm, pulls, arrived, candidate, against, share))
     return models.State(
         id=hosted.name,
         title=hosted.title,
@@ -67,9 +67,9 @@ def state(hosted: HostedStudy) -> models.State:
 
 def summary(hosted: HostedStudy) -> models.Summary:
     """Return the line of a study in a list."""
-    study, (pulls, told) = hosted.study, map(sum, zip(*hosted.counts().values(), strict=True))
-    result = hosted.result() if told and hosted.is_known else None  # an only arm is done before its first pull
-    leader = study.standing.leader if told else None
+    study, (pulls, arrived) = hosted.study, map(sum, zip(*hosted.counts().values(), strict=True))
+    result = hosted.result() if arrived and hosted.is_known else None  # an only arm is done before its first pull
+    leader = study.standing.leader if arrived else None
     return models.Summary(
         id=hosted.name,
         title=hosted.title,
@@ -87,11 +87,11 @@ def summary(hosted: HostedStudy) -> models.Summary:
 def live(hosted: HostedStudy) -> models.Live:
     """Return what the page of a study shows; of one that still runs, as if it were stopped now."""
     study, arms = hosted.study, hosted.study.problem.arms
-    pulls, told = map(sum, zip(*hosted.counts().values(), strict=True))
+    pulls, arrived = map(sum, zip(*hosted.counts().values(), strict=True))
     done, status, sections, picture = study.done, None, "", dict[str, Any]()
-    if not told or (hosted.passive and not hosted.is_known):
+    if not arrived or (hosted.passive and not hosted.is_known):
         answer = "Ended without a reading" if study.done and len(arms) > 1 else "No reading yet"
-        answer = "Some arms have no reading yet" if told else answer
+        answer = "Some arms have no reading yet" if arrived else answer
         words = f"Comparing {names(arms)}." if len(arms) > 1 else ""
     else:
         done, result = study.done or hosted.passive, hosted.result()

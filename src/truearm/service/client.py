@@ -245,15 +245,17 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     policy = options.get("policy", "toptwo")
     msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
     refuse(policy not in POLICIES, msg, "policy", policy)
-    own = {key: value for key, value in options.items() if key in ("title", "passive", "lease")}
-    study = Study(arms, **{key: value for key, value in options.items() if key not in own} | {"policy": policy})
+    hosting = {key: value for key, value in options.items() if key in ("title", "passive", "lease")}
+    study = Study(
+        arms, **{key: value for key, value in options.items() if key not in hosting} | {"policy": policy}
+    )
     problem: dict[str, Any] = study.definition["problem"]
     bound, tolerance = problem["contamination"], problem["tolerance"]
     if bound is not None and bound.pop("blind"):
         bound = "blind"
     sent = {
         **problem,
-        **own,
+        **hosting,
         "id": name,
         "contamination": bound,
         "tolerance": f"{100 * tolerance['amount']:.15g}%" if tolerance["relative"] else tolerance["amount"],

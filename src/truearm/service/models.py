@@ -5,13 +5,13 @@ and value is wrong, why, and what to do.
 """
 
 import json
-import math
 import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from truearm.data.importers import parse_float
 from truearm.errors import ARGUMENT, InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.store import StoreError
 
@@ -373,16 +373,12 @@ def explain_invalid(error: Exception, body: bytes) -> Refused:
 def _value_at(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
     """Return the value at a place in a body, or None."""
     try:
-        value = json.loads(body, parse_float=_parse_number)
+        value = json.loads(body, parse_float=parse_float)
         for number, name in re.findall(r"\[(\d+)\]|([^.\[\]]+)", field):
             value = value[int(number) if number else name]
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
     return _short(value)
-
-
-def _parse_number(text: str) -> float | str:
-    return number if math.isfinite(number := float(text)) else text
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401

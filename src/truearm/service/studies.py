@@ -114,7 +114,7 @@ class HostedStudy:
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return per arm the number of pulls and of those told."""
         if self.passive:
-            return {arm: (len(told),) * 2 for arm, told in self.given.items()}
+            return {arm: (len(values),) * 2 for arm, values in self.given.items()}
         return self.study.log.counts()
 
     def result(self) -> Result:
