@@ -46,7 +46,6 @@ from truearm.problem import (
 
 Floats = NDArray[np.float64]
 
-_MAX_LIST = 10**12  # items
 _MAX_FORECAST = 1e12  # readings; no study takes more than this
 
 
@@ -146,7 +145,8 @@ def analyze(
     refuse(is_blind, msg, "contamination", "blind")
     if problem.score_range is not None:
         _check_scores(problem, tapes)
-    questions = Questions.of(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    require(isinstance(fdr, bool), "fdr", fdr, "be True or False")
+    questions = Questions(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
     found = _analyze(problem, data, design, questions)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
@@ -156,8 +156,6 @@ def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
     size = max(tape.size for tape in tapes.values())
     msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
     refuse(problem.items is not None and problem.items < size, msg, "of", problem.items)
-    too_long = problem.items is not None and problem.items > _MAX_LIST
-    refuse(too_long, f"of must be at most {_MAX_LIST:,}; remove it for a list without end", "of", problem.items)
     for arm, tape in tapes.items():
         for item, score in enumerate(np.asarray(tape, dtype=np.float64).tolist(), 1):
             problem.check_score(score, arm, item)
@@ -243,24 +241,10 @@ class Questions(NamedTuple):
     method: Method
     tiers: bool
 
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        design: Design = "sequential",
-        *,
-        pairs: bool = False,
-        control: str | None,
-        fdr: bool = False,
-        tiers: bool,
-    ) -> "Questions":
-        """Return what the arguments of an entry point ask, checked before any work is done."""
-        for name, flag in (("pairs", pairs), ("fdr", fdr), ("tiers", tiers)):
-            require(isinstance(flag, bool | np.bool_), name, flag, "be True or False")
-        return cls(bool(pairs), control, "fdr" if fdr else "holm", bool(tiers)).check(problem, design)
-
     def check(self, problem: Problem, design: Design) -> "Questions":
         """Raise for a question without an answer before any work is done."""
+        for name, flag in (("pairs", self.pairs), ("tiers", self.tiers)):
+            require(isinstance(flag, bool), name, flag, "be True or False")
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
         if self.control is not None:

@@ -112,7 +112,7 @@ def evaluate(
         "tolerance": tolerance,
     }
     problem = Problem.of(list(arms), **fix_options(options, rounds=True))
-    Questions.of(problem, control=control, tiers=tiers)
+    Questions(False, control, "holm", tiers).check(problem, "sequential")
     limit = len(known) if max_items is None else min(len(known), max_items)
     keep_all = control is not None or tiers
     pool, places = _pool(workers, len(arms))

@@ -248,8 +248,7 @@ def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
         return
     from truearm.store import Store, lock
 
-    is_store = isinstance(store, str | Path | Store)
-    require(is_store, "store", store, "be the path of a file, or a Store")
+    require(isinstance(store, str | Path | Store), "store", store, "be the path of a file, or a Store")
     with ExitStack() as stack:
         stack.enter_context(lock(store.path if isinstance(store, Store) else store))
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))

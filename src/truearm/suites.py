@@ -63,12 +63,11 @@ def suite(
     [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
     """
     check_names(options)
-    for name, column in (("arm", arm), ("round", round)):
-        require(isinstance(column, str), name, column, "be the name of a column")
     require(isinstance(fdr, bool), "fdr", fdr, "be True or False")
-    _check_list("metrics", () if metrics is None else metrics)
-    _check_list("higher", higher)
-    names = _metrics(frame, metrics, {arm, round})
+    for name, columns_of in (("metrics", () if metrics is None else metrics), ("higher", higher)):
+        is_list = isinstance(columns_of, Iterable) and not isinstance(columns_of, str)
+        require(is_list, name, columns_of, "be a list of columns", f"write [{columns_of!r:.80}]")
+    names = _metrics(frame, metrics, (arm, round))
     columns = {name: load(frame, Columns(arm, name, round=round)).tapes for name in names}
     arms = next(iter(columns.values()))
     runs = {one: [_run(columns, one, place) for place in range(tape.size)] for one, tape in arms.items()}
@@ -76,7 +75,7 @@ def suite(
     return judge_suite(Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr), runs)
 
 
-def _metrics(frame: Any, metrics: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401
+def _metrics(frame: Any, metrics: Sequence[str] | None, others: tuple[str, str]) -> list[str]:  # noqa: ANN401
     """Return the columns to compare."""
     import narwhals as nw
 
@@ -86,17 +85,12 @@ def _metrics(frame: Any, metrics: Sequence[str] | None, others: set[str]) -> lis
         msg = f"frame must be a data frame or a dict of sequences, but got {type(frame).__name__}"
         raise InvalidArgument(msg) from None
     found = [name for name in known if name not in others] if metrics is None else list(dict.fromkeys(metrics))
-    msg = f"there is no column to compare besides {', '.join(sorted(others))}; name some in metrics"
+    msg = f"there is no column to compare besides {', '.join(map(str, others))}; name some in metrics"
     refuse(not found, msg)
     for name in found:
         msg = f"metrics={name!r} is not a column; columns are {', '.join(map(repr, known))}"
         refuse(name not in known, msg, "metrics", name)
     return found
-
-
-def _check_list(name: str, columns: object) -> None:
-    is_list = isinstance(columns, Iterable) and not isinstance(columns, str)
-    require(is_list, name, columns, "be a list of columns", f"write [{columns!r:.80}]")
 
 
 def _run(columns: Mapping[str, Mapping[str, Any]], arm: str, place: int) -> Run:

@@ -253,10 +253,8 @@ def check_case(columns: Iterable[str], wanted: Collection[str]) -> None:
 def check_number_of_arms(n: int, arm: str | None = None, kind: str = "columns") -> None:
     """Raise if there are more arms than can be meant: the wrong column, or a table on its side."""
     named = f"there are {n:,} {kind}" if arm is None else f"arm={arm!r} names {n:,} arms or more"
-    msg = (
-        f"{named}, but at most {MAX_ARMS:,} arms can be compared; choose fewer, another column, or transpose the "
-    )
-    refuse(n > MAX_ARMS, f"{msg}table", "arm", arm)
+    remedy = "choose fewer, another column, or transpose the table"
+    refuse(n > MAX_ARMS, f"{named}, but at most {MAX_ARMS:,} arms can be compared; {remedy}", "arm", arm)
 
 
 def similar_names(names: Iterable[str]) -> tuple[str, ...]:

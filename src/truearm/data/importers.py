@@ -216,11 +216,8 @@ def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Datas
         refuse(column not in (None, "rows"), msg, argument, column)
     tasks = sorted({one.task for one in exports})
     names = ", ".join(task or "times" for task in tasks)
-    refuse(
-        len(tasks) > 1,
-        f"the files are of different tasks, which are not compared: {names:.200}; give one task",
-        "file",
-    )
+    msg = f"the files are of different tasks, which are not compared: {names:.200}; give one task"
+    refuse(len(tasks) > 1, msg, "file")
     is_scored, parts = tasks != [""], {name: (exports[0], name) for name in exports[0].readings}
     msg = f"{files[0].name!r} is of one model; give a file of each model"
     refuse(is_scored and len(files) == 1, msg, "file")

@@ -4,7 +4,6 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +213,7 @@ class Table:
             names = series.unique(maintain_order=True).to_list()
             if len(names) <= MAX_ARMS and all(isinstance(one, str) and one for one in names):
                 return names, series.replace_strict(names, [*range(len(names))]).to_numpy().astype(np.intp)
-        column = self._array(name, rows)
+        column = self._array(name)[:rows]
         if column.dtype.kind == "M":  # `tolist` would return nanoseconds as numbers
             column = np.where(np.isnat(column), "", column.astype(str))
         kinds = set(map(type, column)) & {list, dict, tuple, np.ndarray} if rows is None else ()
@@ -227,7 +226,7 @@ class Table:
         tapes: dict[str, Floats] = {}
         bad: Bad = {}
         for name in names:
-            column = self._array(name, rows)
+            column = self._array(name)[:rows]
             if column.dtype.kind in "biuf":
                 tapes[name] = column.astype(np.float64, copy=False)
                 continue
@@ -240,17 +239,16 @@ class Table:
     def _cell(self, name: str, row: int) -> Any:  # noqa: ANN401 - whatever a cell holds
         return self._array(name)[row]
 
-    def _array(self, name: str, rows: int | None = None) -> NDArray[Any]:
-        """Return a column, or its first rows, as an array of objects unless all cells are numbers or times."""
+    def _array(self, name: str) -> NDArray[Any]:
+        """Return a column as an array, of objects unless all cells are numbers or times."""
         column = nw.from_native(self._cells[name], pass_through=True, series_only=True)
         if isinstance(column, nw.Series):
-            column = column if rows is None else column.head(rows)
             column = column.to_list() if column.dtype.is_nested() else column.to_numpy()
         if isinstance(column, np.ma.MaskedArray):  # any number may be under its mask
             column = column.tolist()
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
             raise InvalidArgument(f"column {name!r} must be a list of readings, but got {column!r:.60}")
-        cells = column[:rows] if isinstance(column, np.ndarray) else list(islice(column, rows))
+        cells = column if isinstance(column, np.ndarray) else list(column)
         with suppress(ValueError, OverflowError):  # of cells of different lengths
             found = np.asarray(cells)
             if found.ndim == 1 and found.dtype.kind in "biufcM":
@@ -294,7 +292,8 @@ class Relation(Table):
         refuse(rows is None and _NESTED.fullmatch(self._types[name]), msg)
         cell = self._name(name)
         if rows is not None or name != self._arm:
-            return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_first_rows(rows)}")["cell"].tolist())
+            limit = "" if rows is None else f"LIMIT {rows}"
+            return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_SOURCE} {limit}")["cell"].tolist())
         # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
         cell = cell if self._types[name] in _FLOATS else f"{quote(name)}::VARCHAR"
         distinct = f"SELECT DISTINCT {cell} AS cell FROM {_SOURCE}"
@@ -307,7 +306,7 @@ class Relation(Table):
         return names, codes.astype(np.int16)[self._fetch(f"SELECT {place} AS place FROM {_SOURCE}")["place"]]
 
     def _numbers(self, names: Sequence[str], rows: int | None = None) -> tuple[dict[str, Floats], Bad]:
-        source = _first_rows(rows)
+        source = _SOURCE if rows is None else f"(FROM {_SOURCE} LIMIT {rows})"
         plain = [name for name in names if is_numeric(self._types[name])]
         texts = [name for name in names if name not in plain]
         values: dict[str, Floats] = {}
@@ -328,12 +327,12 @@ class Relation(Table):
         query = f"SELECT {quote(name)} FROM {_SOURCE} LIMIT 1 OFFSET {row}"
         return self.native.query(_SOURCE, query).fetchall()[0][0]
 
-    def _array(self, name: str, rows: int | None = None) -> NDArray[Any]:
+    def _array(self, name: str) -> NDArray[Any]:
         kind, cell = self._types[name], quote(name)
         if kind.startswith("TIME") or kind == "DATE":
             cell = f"epoch_{'ns' if kind.endswith('_NS') else 'us'}({cell})"
         cell = self._name(name) if kind == "VARCHAR" else cell
-        return self._fetch(f"SELECT {cell} AS place FROM {_first_rows(rows)}")["place"]
+        return self._fetch(f"SELECT {cell} AS place FROM {_SOURCE}")["place"]
 
     def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
         """Return readings that DuckDB counts, or those of units that it makes."""
@@ -380,11 +379,6 @@ class Relation(Table):
         """Return the SQL of a column that is not of numbers; text in a typed table is never read as a number."""
         cell = f"{quote(column)}::VARCHAR"
         return cell if self._is_text_column(column) else f"CASE WHEN {cell} IS NOT NULL THEN 'text' END"
-
-
-def _first_rows(rows: int | None) -> str:
-    """Return the SQL of the first rows of a relation, or of all."""
-    return _SOURCE if rows is None else f"(FROM {_SOURCE} LIMIT {rows})"
 
 
 @contextmanager

@@ -144,11 +144,8 @@ class JsonRequest(Request[Any, Any, Any]):
             async with asyncio.timeout(settings.patience):
                 return await super().body()
         except RequestEntityTooLarge:
-            refused = (
-                413,
-                "Too large",
-                f"the body may have {settings.max_body} bytes at most; send several requests",
-            )
+            detail = f"the body may have {settings.max_body} bytes at most; send several requests"
+            refused = 413, "Too large", detail
         except TimeoutError:
             refused = 408, "Too slow", f"the body took over {settings.patience:g} seconds; send it again"
         except InternalServerException:

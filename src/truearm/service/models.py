@@ -352,9 +352,8 @@ def explain_invalid(error: Exception, body: bytes) -> Refused:
         detail = rf"the body must be JSON in UTF-8 without lone surrogates (\ud800), but: {why}; see /openapi.json"
         return Refused(400, "Not JSON", detail)
     words, _, field = str(error).rstrip("`").partition(" - at `$")
-    if found := re.fullmatch(
-        r"Object (missing required|contains unknown) field `(.*)", words.rstrip("`"), re.DOTALL
-    ):
+    about_field = r"Object (missing required|contains unknown) field `(.*)"
+    if found := re.fullmatch(about_field, words.rstrip("`"), re.DOTALL):
         field = f"{field}.{found[2]}"
         words = "is missing" if found[1].startswith("missing") else "is not a field"
     elif words.startswith("Expected"):

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from truearm import store
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import ISSUED, STOPPED, Event, Noted
@@ -26,19 +27,7 @@ from truearm.report.numbers import names
 from truearm.run import Study
 from truearm.service import models
 from truearm.service.access import Settings
-from truearm.store import (
-    Database,
-    Row,
-    StoreError,
-    chain,
-    check_chain,
-    check_text,
-    first_row,
-    from_text,
-    parse_json,
-    to_json,
-    to_text,
-)
+from truearm.store import Database, Row, StoreError
 
 GIVEN, KEY = "given", "key"  # rows of passive studies
 _MAX_IN_MEMORY = 1000  # studies
@@ -50,7 +39,7 @@ class HostedStudy:
 
     def __init__(self, name: str, row: Row) -> None:
         self.name, self.began, self.definition_text = name, row.at, row.notes or ""
-        self.definition = parse_json(self.definition_text)
+        self.definition = store.parse_json(self.definition_text)
         service = self.definition["service"]
         self.passive, self.lease, self.title = service["passive"], service["lease"], service["title"] or name
         self.position, self.digest = 0, row.digest
@@ -71,13 +60,13 @@ class HostedStudy:
                 raise StoreError(msg)
             if not rows:
                 break
-            check_chain(rows, self.position, self.digest, f"study {self.name!r}")
+            store.check_chain(rows, self.position, self.digest, f"study {self.name!r}")
             if self.passive:
                 for _, kind, _, arm, _, value, *_ in rows:
                     if kind == GIVEN and arm in self.given:
                         self.given[arm].append(float(value or "nan"))
             else:
-                self.study.follow(from_text(rows))
+                self.study.follow(store.from_text(rows))
             self.mark(rows)
         self.is_current = True
 
@@ -147,7 +136,7 @@ class Studies:
         arms = len(new.arms)
         msg = f"arms may be {self.settings.max_arms} at most, but got {arms}; compare fewer at a time"
         refuse(arms > self.settings.max_arms, msg, "arms", arms)
-        text, name = to_json("study", define(new)), new.id or secrets.token_hex(8)
+        text, name = store.to_json("study", define(new)), new.id or secrets.token_hex(8)
         with self.database.write(name):
             known = self.database.first(name)
             if known is None:
@@ -155,14 +144,14 @@ class Studies:
                 if count >= self.settings.max_studies:
                     msg = f"there are {count} studies already; raise --max-studies, or use a new database"
                     raise ProtocolError(msg)
-                self.database.append(name, [first_row(text)])
+                self.database.append(name, [store.first_row(text)])
         if known is not None and known.notes != text:
             raise ProtocolError(f"id {name!r} is the name of another study; choose another one", "id", name)
         return models.Created(name, known is None)
 
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
         """Hand out pulls to a worker, first those that it holds."""
-        check_text("worker", worker)
+        store.check_text("worker", worker)
         self._check_batch("n", n)
         with self._hold(name, passive=False) as hosted:
             with self._change(hosted, worker):
@@ -196,7 +185,7 @@ class Studies:
     def give(self, name: str, key: str, readings: list[models.ArmReading]) -> models.Added:
         """Add readings to a passive study, once for each key."""
         self._check_batch("readings", len(readings))
-        check_text("key", key)
+        store.check_text("key", key)
         with self._hold(name, passive=True) as hosted:
             texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
             with self.database.write(name):
@@ -204,8 +193,8 @@ class Studies:
                 if known := self.database.execute(_KEY, (name, key)):
                     _check_same(key, self.database.rows(name, known[0][0] - len(texts) - 2, len(texts) + 1), texts)
                     return models.Added(0, hosted.position)
-                rows = chain(texts, hosted.position, hosted.digest)
-                rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
+                rows = store.chain(texts, hosted.position, hosted.digest)
+                rows += store.chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
                 self.database.append(name, rows)
             return models.Added(len(texts), rows[-1].position)
 
@@ -231,7 +220,7 @@ class Studies:
             hosted.study.log_to(events.extend)
             yield events
             hosted.study.log_to(None)
-            rows = chain(map(to_text, events), hosted.position, hosted.digest, worker)
+            rows = store.chain(map(store.to_text, events), hosted.position, hosted.digest, worker)
             self.database.append(hosted.name, rows)
         hosted.mark(rows)
         hosted.is_current = True
@@ -279,10 +268,10 @@ class Studies:
 def define(new: models.NewStudy) -> dict[str, Any]:
     """Return the definition of a study."""
     for arm in new.arms:
-        check_text("arms", arm)
+        store.check_text("arms", arm)
     options = msgspec.structs.asdict(new)
     service = {name: options.pop(name) for name in ("title", "passive", "lease")}
-    check_text("title", new.title)
+    store.check_text("title", new.title)
     options["contamination"] = _contamination(new.contamination, rounds=new.rounds)
     options["between"] = None if new.between is None else tuple(map(float, new.between))
     del options["id"]
@@ -339,7 +328,7 @@ def _tell(study: Study, reading: models.PullReading, events: list[Event]) -> mod
     before, ticket = len(events), reading.ticket
     try:
         if reading.notes is not None:
-            to_json("notes", reading.notes)
+            store.to_json("notes", reading.notes)
         if reading.arm is not None and (arm := arm_of(study, ticket)) not in ("", reading.arm):
             msg = f"ticket {ticket} is of arm {arm!r}, but got arm {reading.arm!r}; ask again and tell that pull"
             raise ProtocolError(msg)
@@ -372,7 +361,7 @@ def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
     if reading.arm not in hosted.given:
         msg = f"readings[{i}].arm must be {names([*hosted.given], 'or')}, but got {reading.arm!r}"
         raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
-    notes = None if reading.notes is None else to_json(f"readings[{i}].notes", reading.notes)
+    notes = None if reading.notes is None else store.to_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
 
 
