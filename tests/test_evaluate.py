@@ -239,11 +239,17 @@ def test_scores_that_are_there_are_analyzed():
         ({"max_items": 0}, "max_items"),
         ({"workers": 0}, "workers"),
         ({"on_error": "ignore"}, "on_error"),
+        ({"control": "C"}, "control must name an arm, but got 'C'"),
+        ({"tiers": "yes"}, "tiers must be True or False"),
+        ({"store": 5}, "store must be the path of a file"),
     ],
 )
 def test_mistakes_are_named(options, message):
+    scored = []
+    arms = {"A": lambda item: scored.append(item) or 1, "B": lambda _: 0}
     with pytest.raises(ta.InvalidArgument, match=message):
-        ta.evaluate({"A": lambda _: 1, "B": lambda _: 0}, progress=False, **{"items": range(5), **options})
+        ta.evaluate(arms, progress=False, **{"items": range(5), **options})
+    assert "score_range" in options or not scored
 
 
 EVEN = ("--arm", "even=sh -c 'echo $1 >> calls; echo $(( $1 % 2 ))' sh {item}")

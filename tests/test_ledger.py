@@ -94,8 +94,17 @@ def test_scores_on_items_are_accepted_in_a_new_order_for_each_gate(tmp_path):
         for candidate, items, said in ((better, [], "items must hold"), (3, [1], "candidate must be a function")):
             with pytest.raises(ta.InvalidArgument, match=said):
                 ledger.accept_scores("none", candidate, better, items)
+        for how in ({"workers": 0}, {"max_items": 0}, {"on_error": "go"}, {"name": "base"}):  # nothing is spent
+            with pytest.raises(ta.InvalidArgument, match=f"^{next(iter(how))} must be"):
+                ledger.accept_scores(**{"name": "n", "candidate": better, "base": better, "items": [1], **how})
         assert [gate.verdict for gate in ledger.gates] == ["accepted", "undecided", "not better"]
         assert [gate.level for gate in ledger.gates] == pytest.approx([0.0025, 0.005, 0.005])
+        for bad in (5, ta.analyze({"A": [1.0], "B": [2.0]})):
+            with pytest.raises(ta.InvalidArgument, match="result must compare 'x' with 'base'"):
+                ledger.record(ledger.open("x"), bad)
+    for path in (5, "x" * 5000):
+        with pytest.raises(ta.InvalidArgument, match="cannot be a file"):
+            ta.Ledger(path)
     assert first.result.items.scored < first.result.items.all == 600
     assert first.log_evidence >= first.log_bar == -math.log(0.0025)
     assert (again.log_evidence, worse.result.best) == (0.0, "base")

@@ -187,6 +187,12 @@ def test_the_log_replaces_what_readings_do_not_say():
 def test_readings_must_be_at_hand_and_the_right_ones():
     found = analyze(forging.frame())
     assert verify(found)
+    for wrong, says in (
+        ({"policy": 5}, "policy must be a policy"),
+        ({"readings": {"A": 5}}, "'A'] must be a list"),
+    ):
+        with pytest.raises(InvalidArgument, match=says):
+            verify(analyze({"A": [1.0], "B": [2.0]}), **wrong)
     with pytest.raises(InvalidArgument, match="does not contain its readings"):
         verify(replace(found, readings=None))
     with pytest.raises(VerificationError, match="digest differs"):

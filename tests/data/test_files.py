@@ -193,6 +193,9 @@ WRONG = [
     ("a.json", '{"A": [1], "A": [2]}', "2 columns are named 'A'"),
     ("a.json", '{"results": "abc"}', "column 'results' must be a list of readings, but got 'abc'"),
     ("a.json", '{"A": [1' + "0" * 400 + "]}", "row 1 of column 'A' must be a number, but got 10000"),
+    ("huge.json", '{"A": [1e400, 2]}', "row 1 of column 'A' must be a number, but got '1e400'"),
+    ("twice.jsonl", '{"A": 1}\n{"A": 1, "A": 2}\n', "2 columns are named 'A'"),
+    ("ends.csv", "A,B\r\n1,2\n3,4\r\n", "'ends.csv' cannot be read, perhaps because its lines end in different"),
     ("a.json.gz", "no", "'a.json.gz' cannot be read"),
     ("a.parquet", "no", "'a.parquet' cannot be read"),
     ("a.jsonl", "no\n", "'a.jsonl' cannot be read"),
@@ -233,14 +236,20 @@ def test_other_encodings_are_read(tmp_path, encoding):
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
     named = {"encoding": "cp1252"} if encoding == "cp1252" else {}
     assert tapes(tmp_path / "a.csv", "städte", "ms", **named) == {"Köln": [1.0], "Bonn": [2.0]}
-    with pytest.raises(InvalidArgument, match="encoding='word' is unknown"):
-        tapes(tmp_path / "a.csv", "städte", "ms", encoding="word")
+    for word in ("word", 5, "a\0b"):
+        with pytest.raises(InvalidArgument, match=r"encoding=.* is unknown"):
+            tapes(tmp_path / "a.csv", "städte", "ms", encoding=word)
+    (tmp_path / "a.jsonl").write_text('{"A": 1, "B": 2}\n', encoding="utf-8-sig")  # as PowerShell writes it
+    assert tapes(tmp_path / "a.jsonl") == {"A": [1.0], "B": [2.0]}
 
 
 def test_lines_above_the_header(tmp_path):
     for above in ("\n\n", "# made by a tool\n#\n", "sep=,\n"):
         (tmp_path / "b.csv").write_text(f"{above}A,B\n1,2\n")
         assert tapes(tmp_path / "b.csv") == {"A": [1.0], "B": [2.0]}
+    for end in ("\n", "\r\n"):  # surveys have names and cells with line breaks
+        (tmp_path / "b.csv").write_bytes(end.join(['A,"B\n2"', "1,2", '"3","4"', ""]).encode())
+        assert tapes(tmp_path / "b.csv") == {"A": [1.0, 3.0], "B\n2": [2.0, 4.0]}
     (tmp_path / "b.csv").write_text('arm,x\n#A,1\n"B, ""b""",2\n')  # below it # is a letter
     assert tapes(tmp_path / "b.csv", "arm", "x") == {"#A": [1.0], 'B, "b"': [2.0]}
 
@@ -260,8 +269,9 @@ def test_folders_patterns_and_several_files_are_one_table(tmp_path):
     (tmp_path / "logs" / "day=mo" / "x.csv").write_text("who,ms\nann,3\n")
     with pytest.raises(InvalidArgument, match=r"'x.csv' has no column 'site', which other files have"):
         tapes(tmp_path / "logs", "site", "ms")
-    with pytest.raises(InvalidArgument, match="there is no file"):
-        tapes(str(tmp_path / "*.parquet"), "site", "ms")
+    for path in (str(tmp_path / "*.parquet"), "", "site,ms\n" + "A,1\n" * 999, "a\0b"):
+        with pytest.raises(InvalidArgument, match="there is no file"):
+            tapes(path, "site", "ms")
 
 
 @pytest.mark.parametrize("headers", [("site,ms",), ("site,ms", "site;ms")], ids=["alike", "in turn"])
@@ -284,6 +294,23 @@ def test_parquet_files_of_a_folder_lose_nothing(tmp_path):
     (tmp_path / "c.parquet").rename(tmp_path / "c.csv")
     with pytest.raises(InvalidArgument, match=r"'a.parquet' is parquet; give files of one kind"):
         tapes(tmp_path, "site", "ms")
+
+
+def test_a_long_table_without_named_columns_is_refused_before_it_is_read(tmp_path):
+    """The last rows are broken: whoever reads them fails otherwise."""
+    rows = {"site": ["A", "B"] * (1 << 19), "ms": np.random.default_rng(1).random(1 << 20)}
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet", row_group_size=1 << 16)
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[-400_000:-100_000] = bytes(300_000)
+    (tmp_path / "a.parquet").write_bytes(content)
+    for columns, says in (
+        ((), "'site' holds words; name the columns"),
+        (("ms", "site"), "must be a number, .* 'A'"),
+    ):
+        with pytest.raises(InvalidArgument, match=says):
+            tapes(tmp_path / "a.parquet", *columns)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        tapes(tmp_path / "a.parquet", "site", "ms")
 
 
 def test_parquet_of_every_type(tmp_path):
@@ -328,6 +355,8 @@ def test_a_query_reads_a_database_or_a_file(tmp_path):
     for ending in ("xlsx", "json", "jsonl", "parquet"):
         path = write(tmp_path / f"q.{ending}", {"site": ["A", "B"], "ms": [3.5, 2.0]})
         assert tapes(path, "site", "ms", query="select * from data where ms::double > 3") == {"A": [3.5]}
+    with pytest.raises(InvalidArgument, match=r"query must be SQL, such as .*, but got 5"):
+        tapes(tmp_path / "a.csv", "site", "ms", query=5)
     with pytest.raises(InvalidArgument, match="query is for files and databases"):
         tapes({"A": [1]}, query=query)
     with pytest.raises(InvalidArgument, match="is not on this computer"):

@@ -261,13 +261,15 @@ def test_what_a_study_refuses_a_client_refuses_in_the_same_words(server, options
 
 @pytest.mark.parametrize(
     "value",
-    [None, "abc", pytest.param(10**400, id="huge"), [1, 2], Noted(1.0, {"x": math.nan}), Noted(1, {"x": {1}})],
+    [None, "abc", pytest.param(10**400, id="huge"), [1, 2, 3], Noted(1.0, {"x": math.nan}), Noted(1, {"x": {1}})],
 )
 def test_what_is_no_reading_is_an_invalid_argument(server, value):
     with Client(server.url, "readings", ["A", "B"]) as study:
         pull = study.ask()[0]
         with pytest.raises(ta.InvalidArgument, match="notes must be" if isinstance(value, Noted) else "value of"):
             study.tell(pull, value)
+        with pytest.raises(ta.InvalidArgument, match="readings must be pairs of a pull and its value"):
+            study.tell_many([value])
         assert pull.ticket in {out["ticket"] for out in study.state["out"]}
 
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from operator import index
 from typing import Any
 from urllib.parse import quote
 
@@ -160,7 +161,12 @@ class Client:
 
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
         """Record several readings, a thousand per request; refused ones are reported after all are sent."""
-        self._outcomes("tell", "readings", [_item(pull, value) for pull, value in readings])
+        try:
+            pairs = [(pull, value) for pull, value in readings]  # noqa: C416 - each must be a pair
+        except (TypeError, ValueError):
+            msg = f"readings must be pairs of a pull and its value, but got {readings!r:.80}"
+            raise InvalidArgument(msg, "readings", readings) from None
+        self._outcomes("tell", "readings", [_item(pull, value) for pull, value in pairs])
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that was never started."""
@@ -268,7 +274,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     try:
         return msgspec.convert(fields, models.NewStudy)
     except msgspec.ValidationError as error:
-        wrong = models.explain_invalid(error, msgspec.json.encode(fields)).problem
+        wrong = models.explain_invalid(error, msgspec.json.encode(fields, enc_hook=repr)).problem
         raise InvalidArgument(wrong.detail, wrong.field, wrong.value) from None
 
 
@@ -311,10 +317,12 @@ def _detail(text: bytes, status: int) -> str:
 
 
 def _ticket(pull: Pull | int) -> int:
-    ticket = pull.ticket if isinstance(pull, Pull) else pull
-    if isinstance(ticket, bool) or not hasattr(ticket, "__index__") or ticket.__index__() < 0:
+    ticket, number = pull.ticket if isinstance(pull, Pull) else pull, -1
+    with suppress(TypeError):
+        number = -1 if isinstance(ticket, bool) else index(ticket)
+    if number < 0:
         raise ProtocolError(f"ticket {ticket!r:.80} was never handed out; tell one that was")
-    return ticket.__index__()
+    return number
 
 
 def _item(pull: Pull | int, value: float) -> dict[str, Any]:
