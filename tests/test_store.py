@@ -282,17 +282,6 @@ def test_kills_lose_nothing_acknowledged(tmp_path, times):
     assert safe > times - 3  # a busy machine writes little
 
 
-@pytest.mark.slow
-def test_kills_during_creation_leave_a_file_that_can_be_used(tmp_path):
-    rng = random.Random(3)
-    for number in range(40):
-        kill_while_writing(tmp_path / f"{number}.db", rng.uniform(0, 0.02))
-        with Store(tmp_path / f"{number}.db") as store:
-            store.create({"arms": ["A"]})
-            at = store.append([])
-            assert store.append([Event("stopped")]) == at + 1
-
-
 def test_the_log_survives_a_torn_end(store, tmp_path):
     store.append([told(1, "A", 1.0), told(2, "A", 2.0)])
     torn = tmp_path / "torn.db"

