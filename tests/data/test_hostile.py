@@ -24,11 +24,3 @@ def test_readings_of_an_arm_are_a_list_and_not_a_dict():
         ta.analyze({"A": {1: 5.0}, "B": [1, 2]})
     with pytest.raises(InvalidArgument, match="must be a list of readings"):
         ta.median_interval({1: 5.0, 2: 6.0})
-
-
-def test_a_column_is_named_by_a_string(tmp_path):
-    """A series as a name gave a traceback where the table is a file."""
-    (tmp_path / "a.csv").write_text("site,ms\nA,1\n")
-    for source in (tmp_path / "a.csv", {"site": ["A"], "ms": [1]}):
-        with pytest.raises(InvalidArgument, match="arm must be the name of a column, a string, but got 0 site"):
-            ta.analyze(source, arm=pd.Series(["site"]), value="ms")
