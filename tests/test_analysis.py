@@ -115,10 +115,10 @@ def test_all_pairs_on_request():
         ({}, {}, "at least one arm"),
         ({"A": [1.0]}, {"missing": "ignore"}, "missing readings always count at their worst"),
         (CLEAR, {"design": "fixed", "dependent_arms": True}, "independent arms"),
-        *((CLEAR, {name: 1}, f"{name} must be True or False, but got 1") for name in ("pairs", "tiers", "fdr")),
+        *((CLEAR, {name: 2}, f"{name} must be True or False, but got 2") for name in ("pairs", "tiers", "fdr")),
         (CLEAR, {"control": np.array(["A", "B"])}, "control must name an arm"),
         (CLEAR, {"of": 1.5}, "of must be an integer"),
-        (CLEAR, {"kind": ["csv"]}, "kind must be one of csv, "),
+        (CLEAR, {"kind": ["csv"]}, "kind must be 'csv', "),
     ],
 )
 def test_what_is_wrong_is_named(frame, chosen, message):

@@ -129,6 +129,12 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
     assert events(store) == []
 
 
+def test_the_definition_is_checked_for_nul(tmp_path):
+    with pytest.raises(InvalidArgument, match="NUL"):
+        Store(tmp_path / "run.db").create({"arms": ["a\0"]})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_on_the_disk_before_create(tmp_path):
     with Store(tmp_path / "run.db") as store:
         assert not store.created
@@ -274,6 +280,17 @@ def test_kills_lose_nothing_acknowledged(tmp_path, times):
         known = len(readings)
         assert readings == [told(n, "A", n / 7) for n in range(1, len(readings) + 1)]
     assert safe > times - 3  # a busy machine writes little
+
+
+@pytest.mark.slow
+def test_kills_during_creation_leave_a_file_that_can_be_used(tmp_path):
+    rng = random.Random(3)
+    for number in range(40):
+        kill_while_writing(tmp_path / f"{number}.db", rng.uniform(0, 0.02))
+        with Store(tmp_path / f"{number}.db") as store:
+            store.create({"arms": ["A"]})
+            at = store.append([])
+            assert store.append([Event("stopped")]) == at + 1
 
 
 def test_the_log_survives_a_torn_end(store, tmp_path):

@@ -38,10 +38,10 @@ from truearm.problem import (
     check_arms,
     check_count,
     check_design,
+    check_flag,
     check_names,
     fix_options,
     refuse,
-    require,
 )
 
 Floats = NDArray[np.float64]
@@ -145,8 +145,9 @@ def analyze(
     refuse(is_blind, msg, "contamination", "blind")
     if problem.score_range is not None:
         _check_scores(problem, tapes)
-    require(isinstance(fdr, bool), "fdr", fdr, "be True or False")
-    questions = Questions(pairs, control, "fdr" if fdr else "holm", tiers).check(problem, design)
+    method: Method = "fdr" if check_flag("fdr", fdr) else "holm"
+    questions = Questions(check_flag("pairs", pairs), control, method, check_flag("tiers", tiers))
+    questions.check(problem, design)
     found = _analyze(problem, data, design, questions)
     return replace(found, conditions={"unit": data.unit}) if data.unit else found
 
@@ -243,8 +244,6 @@ class Questions(NamedTuple):
 
     def check(self, problem: Problem, design: Design) -> "Questions":
         """Raise for a question without an answer before any work is done."""
-        for name, flag in (("pairs", self.pairs), ("tiers", self.tiers)):
-            require(isinstance(flag, bool), name, flag, "be True or False")
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
         if self.control is not None:

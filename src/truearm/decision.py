@@ -18,7 +18,9 @@ from truearm.evidence.serial import Serial, is_due
 from truearm.policies import Policy, Told
 from truearm.problem import Problem
 
-LATE_PULLS = 64  # an older pull that is still out is skipped when the order of pulls is checked
+# when the order of pulls is checked, a pull that is still out after this many others is skipped; few executors run
+# more at once
+LATE_PULLS = 64
 Order = Callable[[Sequence[int]], Sequence[int]]
 """Returns arms in the order in which to pull them: those of one round, or of a batch."""
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from truearm.problem import (
     Problem,
     ProblemOptions,
     as_number,
+    check_choice,
     check_count,
+    check_flag,
     fix_options,
     require,
 )
@@ -112,7 +114,7 @@ def evaluate(
         "tolerance": tolerance,
     }
     problem = Problem.of(list(arms), **fix_options(options, rounds=True))
-    Questions(False, control, "holm", tiers).check(problem, "sequential")
+    Questions(False, control, "holm", check_flag("tiers", tiers)).check(problem, "sequential")
     limit = len(known) if max_items is None else min(len(known), max_items)
     keep_all = control is not None or tiers
     pool, places = _pool(workers, len(arms))
@@ -148,7 +150,7 @@ def evaluate(
 
 def check_limits(*, max_items: int | None, on_error: OnError, workers: int | Executor | None) -> None:
     """Raise if an argument that says how items are scored is wrong."""
-    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
+    check_choice("on_error", on_error, get_args(OnError))
     if max_items is not None:
         check_count("max_items", max_items)
     if workers is not None and not isinstance(workers, Executor):
@@ -214,10 +216,10 @@ def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
     except InvalidArgument:
         raise
     except Exception as error:
-        if on_error == "stop":
-            msg = f"arm {arm!r} failed on item {place}: {error!r}; use on_error='missing' to go on"
-            raise ArmFailed(msg, arm=arm) from error
         why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}"
+        if on_error == "stop":
+            msg = f"arm {arm!r} failed on item {place}: {why}; use on_error='missing' to go on"
+            raise ArmFailed(msg, arm=arm) from error
         return Noted(math.nan, {_FAILURE: why[:_MAX_MESSAGE]})
     return as_number(f"score of {arm!r} on item {place}", score, "return nan for one that failed", boolean=True)
 

@@ -17,14 +17,24 @@ from importlib import import_module
 from pathlib import Path
 from random import SystemRandom
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from truearm.claims.result import Result
 from truearm.commands.terminal import bar, hold_signals
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Problem, ProblemOptions, Pull, check_count, check_flag, check_positive, refuse, require
+from truearm.problem import (
+    Problem,
+    ProblemOptions,
+    Pull,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    refuse,
+    require,
+)
 from truearm.study import Study as PureStudy
 
 if TYPE_CHECKING:
@@ -141,7 +151,7 @@ def run(
     An interrupt from the keyboard, or a true value from `watch`, called as readings come in, ends the study with
     what is known so far. Other parameters are those of `find_best`.
     """
-    require(on_error in ("stop", "missing"), "on_error", on_error, "be 'stop' or 'missing'")
+    check_choice("on_error", on_error, get_args(OnError))
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
     pull: Callable[[PureStudy, Sources, OnError], Generator[None]] = _pull_in_turn
     if executor is not None:

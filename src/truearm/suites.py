@@ -11,7 +11,7 @@ from truearm.claims.suite import Run, Suite, SuiteResult, judge_suite
 from truearm.data.columns import Columns
 from truearm.data.tables import load
 from truearm.errors import InvalidArgument
-from truearm.problem import Problem, ProblemOptions, check_names, fix_options, refuse, require
+from truearm.problem import Problem, ProblemOptions, check_flag, check_names, fix_options, refuse, require
 
 
 def suite(
@@ -63,7 +63,7 @@ def suite(
     [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
     """
     check_names(options)
-    require(isinstance(fdr, bool), "fdr", fdr, "be True or False")
+    check_flag("fdr", fdr)
     for name, columns_of in (("metrics", () if metrics is None else metrics), ("higher", higher)):
         is_list = isinstance(columns_of, Iterable) and not isinstance(columns_of, str)
         require(is_list, name, columns_of, "be a list of columns", f"write [{columns_of!r:.80}]")

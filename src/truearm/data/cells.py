@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from truearm.errors import InvalidArgument
-from truearm.problem import as_number, require
+from truearm.problem import as_number, check_choice, require
 
 _ENDINGS = {
     "csv": ".csv",
@@ -57,10 +57,8 @@ class Form(NamedTuple):
         taken = f"{form.decimal}0123456789+-eE"
         is_free = form.thousands is None or form.thousands not in taken
         require(is_free, "thousands", form.thousands, f"not be any of {taken}, which numbers contain")
-        for name, known in (("unreadable", ("error", "missing")), ("kind", (None, *_ENDINGS))):
-            choice = getattr(form, name)
-            is_known = isinstance(choice, str | None) and choice in known
-            require(is_known, name, choice, f"be one of {', '.join(filter(None, known))}")
+        check_choice("unreadable", form.unreadable, ("error", "missing"))
+        check_choice("kind", form.kind, (*_ENDINGS, None))
         try:
             "".encode("utf-8" if form.encoding is None else form.encoding)
         except (LookupError, TypeError, ValueError):

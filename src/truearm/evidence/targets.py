@@ -18,7 +18,7 @@ from truearm.evidence.sample import Floats, Sample, Shift, shift_sample
 from truearm.evidence.search import Evidence, Portfolio, Product, Stake
 from truearm.problem import UNBOUNDED, Adversary, Contamination, Design, Interval, Problem
 
-_FEW = 0.1  # share of an arm's readings that may be zero or negative if ratios are used
+_FEW = 0.1  # share of an arm's readings that may be zero or negative if ratios are used: twice the default eps
 
 
 class Margin(NamedTuple):

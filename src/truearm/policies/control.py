@@ -19,6 +19,7 @@ from truearm.evidence.comparison import Method, check_method, false_discovery, n
 from truearm.policies import FUTILITY, GROWTH, SHARES, START, Eager, Judged, Look, Standing, Told, put
 from truearm.problem import Problem, check_count, check_flag
 
+# these three change how many pulls are made, never what is claimed
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is recomputed
 SAFE = 0.3  # log-evidence above the bar before an arm is left alone: its claim may vanish as the control is pulled
 STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: it may be settled cheaply
