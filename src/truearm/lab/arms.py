@@ -89,9 +89,8 @@ def as_list(name: str, values: Sequence[float]) -> list[float]:
 
 def coins(shares: Sequence[float], *, name: str = "coins") -> Instance:
     """Return arms that succeed with these chances: their readings are at least 0 that often."""
-    laws = tuple(
-        families.uniform(check_quantile(share, "share") - 1, share) for share in as_list("shares", shares)
-    )
+    chances = [check_quantile(share, "share") for share in as_list("shares", shares)]
+    laws = tuple(families.uniform(chance - 1, chance) for chance in chances)
     return Instance(name, laws, at_least=0.0)
 
 
@@ -128,12 +127,8 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
     most exp(-2 n slack^2); slack is the a of audit 1.c, in [0, eps).
     """
-    require(
-        0 <= as_number("slack", slack, "use 0.01") < check_eps(eps),
-        "slack",
-        slack,
-        f"be in [0, eps) = [0, {eps!r})",
-    )
+    is_inside = 0 <= as_number("slack", slack, "use 0.01") < check_eps(eps)
+    require(is_inside, "slack", slack, f"be in [0, eps) = [0, {eps!r})")
     law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
     attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
@@ -198,11 +193,8 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
     """
     centers = [1.0, *(1 - (j / k) ** 0.3 for j in range(1, check_count("k", k, 2)))]
     arms = tuple(families.gaussian(center, 0.5) for center in centers)
-    attack = (
-        Stationary(0.1, tuple(families.cauchy(center) for center in centers))
-        if check_flag("contaminated", contaminated)
-        else None
-    )
+    bad = tuple(families.cauchy(center) for center in centers)
+    attack = Stationary(0.1, bad) if check_flag("contaminated", contaminated) else None
     return Instance(f"Schreuder {k}", arms, attack=attack)
 
 
