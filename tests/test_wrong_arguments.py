@@ -14,8 +14,10 @@ from truearm.evidence import Levels
 from truearm.families import Shape
 
 WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
+EXTREME = [5e-324, 10**300]  # in the range of floats, but not their squares; arms of the lab can be too many
 LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
 PAIR = lab.instance("G2")
+MAD = {"eps": 0, "B": 4, "m2": 1, "adversary": "malicious"}
 GOOD = {  # values of all arguments that have no default
     **{"eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
     **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
@@ -45,7 +47,7 @@ def test_a_wrong_value_ends_in_one_sentence(function):
     parameters = inspect.signature(function).parameters
     needed = {name: GOOD[name] for name, p in parameters.items() if p.default is p.empty}
     for name in parameters:
-        for wrong in WRONG:
+        for wrong in WRONG + EXTREME * ("bounds" in function.__module__):
             message = ""
             try:
                 function(**needed | {name: wrong})
@@ -81,12 +83,9 @@ def test_a_wrong_value_ends_in_one_sentence(function):
         (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
         (lambda: lab.least_favorable_kl(1.0, 0.1, Shape("cauchy")), "shape must be"),
         (lambda: lab.minimax_pulls(PAIR, None, 0.05), "contamination must be"),
-        (
-            lambda: bounds.mad_sample_size(
-                0.1, 0.1, eps=0.1, B=4, m2=1, adversary="malicious", reach=0.4, constants="paper"
-            ),
-            "kappa must be given",
-        ),
+        (lambda: bounds.mad_sample_size(1, 0.1, **MAD, constants="paper"), "kappa must be given"),
+        (lambda: bounds.mad_error(9, 0.1, **MAD | {"B": 1e200}), "n=9 is below the threshold"),
+        (lambda: bounds.elimination_constant(0, 5e-324, "malicious"), "reach must be at least 1e-09"),
         (lambda: bounds.median_radius(10, 0.1, 0.1, "malicious", constants="best"), "constants must be"),
         (lambda: bounds.rank_shift(np.array([0.1, 0.6]), "oblivious"), r"eps must be in \[0, 0.5\), but got 0.6"),
         (lambda: bounds.dkw_radius(np.array([1.5, 2.0]), 0.1), "n must be an integer"),

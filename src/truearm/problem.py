@@ -20,6 +20,7 @@ Design = Literal["sequential", "fixed"]
 Target = Literal["quantile", "share", "wins", "mean"]
 """What arms are compared by: a quantile, a share of readings, wins in rounds, or the mean of bounded scores."""
 LEAST_DELTA = 1e-100  # its square does not underflow
+_LEAST_SHARE = 1e-300  # of an error probability, split over arms and looks: its inverse does not overflow
 LEAST_LEVEL = 1e-9  # of a quantile: it takes a billion readings to see it
 
 
@@ -147,17 +148,18 @@ def check_adversary(adversary: str) -> Adversary:
     return Adversary(adversary)
 
 
-def check_inside(name: str, value: float, end: float, remedy: str) -> float:
-    """Return a float strictly between 0 and an end."""
+def check_inside(name: str, value: float, end: float, remedy: str, least: float = 0.0) -> float:
+    """Return a float strictly between 0 and an end, not below `least`."""
     number = as_number(name, value, remedy)
     must = "be positive and finite" if end == math.inf else f"be in (0, {end:g})"
     require(0 < number < end, name, value, must, remedy)
+    require(number >= least, name, value, f"be at least {least:g}", remedy)
     return number
 
 
 def check_delta(delta: float, name: str = "delta") -> float:
     """Return delta as a float in (0, 1)."""
-    return check_inside(name, delta, 1, "use an error probability, such as 0.05")
+    return check_inside(name, delta, 1, "use an error probability, such as 0.05", _LEAST_SHARE)
 
 
 def check_quantile(quantile: float, name: str = "quantile") -> float:
@@ -171,7 +173,7 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
 
 def check_reach(reach: float) -> float:
     """Return the reach (the paper's t-bar), how far from the median the distribution function is known to rise."""
-    return check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25")
+    return check_inside("reach", reach, 0.5, "use quantile levels, such as 0.25", LEAST_LEVEL)
 
 
 def check_positive(name: str, value: float) -> float:

@@ -16,10 +16,10 @@ from truearm.bounds.contamination import (
     First,
     Floats,
     as_array,
+    as_arrays,
     bias,
     check_constants,
     check_counts,
-    check_shapes,
     need,
     plain,
     room_for_chance,
@@ -160,8 +160,9 @@ def elimination_radius(r: First, k: int, delta: float, B: float, m2: float) -> F
     >>> round(elimination_radius(1, 5, 0.1, 4, 0.25), 6)
     3.319137
     """
-    slope = check_positive("B", B) * check_positive("m2", m2)
-    return plain(slope * np.sqrt(2 * np.log(3 / round_delta(delta, k, r)) / r))  # Alg. 3, erratum E1
+    slope, share = check_positive("B", B) * check_positive("m2", m2), round_delta(delta, k, r)
+    need(np.all(np.asarray(share) > 0), f"delta={delta!r} leaves nothing for so late a round; use a larger delta")
+    return plain(slope * np.sqrt(2 * np.log(3 / share) / r))  # Alg. 3, erratum E1
 
 
 def counted_elimination_radius(
@@ -175,8 +176,7 @@ def counted_elimination_radius(
     >>> round(counted_elimination_radius(6, 168, 5, **promise), 6)
     0.178652
     """
-    d = round_delta(delta, k, check_count("r", r))
-    error = median_error(n, d, eps=eps, B=B, m2=m2, reach=reach, adversary=adversary)
+    error = median_error(n, round_delta(delta, k, r), eps=eps, B=B, m2=m2, reach=reach, adversary=adversary)
     return error - bias(eps, B, m2, adversary)  # audit 1.k
 
 
@@ -214,11 +214,9 @@ def elimination_sample_size(
     chance = 4 * float(median_chance(share, eps, adversary, "sharp"))  # (2a/g)^2 n, a at delta/k
     slope = check_positive("B", B) * check_positive("m2", m2)
     check_positive("gap", gap)
-
-    def needed() -> int:
-        return max(math.floor(chance * (2 * slope / gap) ** 2) + 1, math.ceil(chance / room**2))
-
-    return to_count(needed, gap=gap, B=B, m2=m2)  # audit 2.B (iv): strictly above the first
+    least = chance / room**2
+    # audit 2.B (iv): strictly above the first
+    return to_count(lambda: max(math.floor(chance * (2 * slope / gap) ** 2) + 1, least), gap=gap, B=B, m2=m2)
 
 
 def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
@@ -229,9 +227,7 @@ def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
     >>> effective_gaps([1.0, 0.5], [0.125, 0.125])
     array([-0.25,  0.25])
     """
-    p, u = as_array("medians", medians), as_array("biases", biases)
-    check_shapes(medians=p, biases=u)
-    p, u = np.broadcast_arrays(p, u)
+    p, u = np.broadcast_arrays(*as_arrays(medians=medians, biases=biases))
     is_right = p.ndim == 1 and p.size > 0 and np.all(np.isfinite(p)) and np.all(u >= 0)
     require(is_right, "medians and biases", (medians, biases), "be finite medians and biases >= 0, one per arm")
     best = int(np.argmax(p))
@@ -277,14 +273,12 @@ def median_quantile_floor(
     >>> median_quantile_floor(0.25, median=0.5, B=4, m2=0.25, reach=0.3)
     0.25
     """
-    median = as_array("median", median)
-    _check_level(t, B, reach, mad_family=mad_family, median=median)
-    return plain(median - t * B * check_positive("m2", m2))  # Lemma 21
+    _check_level(t, B, reach, mad_family=mad_family)
+    return plain(as_array("median", median) - t * B * check_positive("m2", m2))  # Lemma 21
 
 
-def _check_level(t: float, B: float, reach: float, *, mad_family: bool, **moments: float) -> None:
+def _check_level(t: float, B: float, reach: float, *, mad_family: bool) -> None:
     as_number("t", t, "use a quantile level above the median, such as 0.1")
-    check_shapes(**moments)
     check_reach(reach)
     slope = check_positive("B", B)
     highest = max(reach, 2 / slope) if check_flag("mad_family", mad_family) else reach
@@ -320,8 +314,8 @@ def quality_bound(
     9.256105
     """
     check_mad_family(B, kappa, constants)
-    median, mad = as_array("median", median), as_array("mad", mad)
-    _check_level(t, B, reach, mad_family=False, median=median, mad=mad)
+    median, mad = as_arrays(median=median, mad=mad)
+    _check_level(t, B, reach, mad_family=False)
     room_for_chance(eps, reach, adversary)
     mad_room(eps, B, reach, adversary, "paper")  # the kappa-free proof also needs eps < 1/B: audit 1.e
     unavoidable, half = bias(eps, B, m2, adversary), check_positive("tolerance", tolerance) / 2
@@ -357,8 +351,8 @@ def quality_threshold(
     9.554473
     """
     check_mad_family(B, None, "sharp")
-    median, mad = as_array("median", median), as_array("mad", mad)
-    _check_level(t, B, reach, mad_family=True, median=median, mad=mad)
+    median, mad = as_arrays(median=median, mad=mad)
+    _check_level(t, B, reach, mad_family=True)
     share = check_delta(delta) / (2 * check_count("k", k))  # log(2/share) = log(4k/delta)
     radius = median_radius(n, share, eps, adversary, reach=reach)
     loss = (1 + t * B) * B * check_positive("m2", m2) * radius  # audit 1.e, best form

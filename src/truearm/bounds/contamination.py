@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast, get_args, runtime_chec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truearm.bounds.search import MAX_COUNT
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import (
     Adversary,
@@ -65,8 +66,14 @@ def check_positives(name: str, value: Numbers) -> Any:  # noqa: ANN401
 
 
 def check_counts(name: str, value: Numbers, least: int = 1) -> Any:  # noqa: ANN401
-    """Check one count, or all of an array."""
-    return check_each(lambda v: check_count(name, v, least), value)
+    """Check one count, or all of an array; the square of a count must be a float too."""
+
+    def check(count: int) -> int:
+        number = check_count(name, count, least)
+        need(number <= MAX_COUNT, f"{name}={as_text(count)} is too large; use at most 2^500")
+        return number
+
+    return check_each(check, value)
 
 
 def check_shapes(**values: ArrayLike) -> None:
@@ -78,6 +85,13 @@ def check_shapes(**values: ArrayLike) -> None:
         given = " and ".join(map(str, shapes))
         msg = f"{' and '.join(values)} must have equal shapes, but got {given}; use one value for each"
         raise InvalidArgument(msg) from None
+
+
+def as_arrays(**values: ArrayLike) -> list[Any]:
+    """Return arrays of floats, with shapes that broadcast."""
+    arrays = {name: as_array(name, value) for name, value in values.items()}
+    check_shapes(**arrays)
+    return [*arrays.values()]
 
 
 def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the caller knows which
@@ -129,13 +143,8 @@ class HasQuantiles(Protocol):
 
 
 def _check_law(law: HasQuantiles) -> None:
-    require(
-        isinstance(law, HasQuantiles),
-        "law",
-        law,
-        "be a law",
-        "use one of truearm.families, such as gaussian(0, 1)",
-    )
+    remedy = "use one of truearm.families, such as gaussian(0, 1)"
+    require(isinstance(law, HasQuantiles), "law", law, "be a law", remedy)
 
 
 def rank_shift(eps: First, adversary: str) -> First:

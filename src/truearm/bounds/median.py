@@ -97,10 +97,8 @@ def median_error(
     >>> round(median_error(1000, 0.05, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient"), 6)
     0.103274
     """
-    slope = check_positive("B", B) * check_positive("m2", m2)
-    return slope * median_radius(
-        check_count("n", n), check_delta(delta), check_eps(eps), adversary, constants=constants, reach=reach
-    )  # Cor. 12, Cor. 13
+    radius = median_radius(check_count("n", n), delta, check_eps(eps), adversary, constants=constants, reach=reach)
+    return check_positive("B", B) * check_positive("m2", m2) * radius  # Cor. 12, Cor. 13
 
 
 def median_sample_size(
@@ -141,7 +139,7 @@ def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
     """
     check_eps(eps)
     radius = eps - math.sqrt(math.log(1 / check_delta(delta)) / (2 * check_count("n", n)))  # Lemma 8
-    least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps > 0 else "a positive eps"
+    least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps**2 > 0 else "a larger eps"
     need(radius > 0, f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}")
     return radius
 
@@ -237,8 +235,8 @@ def mad_error(
     chance = _mad_chance(delta, eps, adversary, constants)
     step = math.sqrt(chance / check_count("n", n))
     check_positive("m2", m2)
-    least = math.ceil(chance / room**2)
-    need(step <= room + LEVEL_SLACK, f"n={n!r} is below the threshold of the theorem; take n >= {least}")
+    least = np.ceil(chance / room / room)
+    need(step <= room + LEVEL_SLACK, f"n={n!r} is below the threshold of the theorem; take n >= {least:.0f}")
     if constants == "paper" and kappa is not None:
         return (1 + 2 * kappa) * bias(eps, B, m2, adversary) + 4 * kappa * B * m2 * step  # Lemma 19, Lemma 20
     return bias(eps, B, m2, adversary) + B * m2 * step  # audit 2.D

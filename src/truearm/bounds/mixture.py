@@ -35,11 +35,11 @@ DEFAULT_PRIOR = Prior((16.0, 512.0), (0.6, 0.4))  # evidence section 6: near the
 def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DEFAULT_PRIOR) -> Floats:
     """Return log M_n(s; p0), the evidence that fewer draws succeed than a level of p0 allows.
 
-    Counts may have any shapes that broadcast. A level p0 <= 0 gives no evidence: zero.
+    Counts may have any shapes that broadcast. A level p0 of 0 or less gives no evidence: zero.
     """
     s = np.asarray(successes, dtype=np.float64)
     failures = np.asarray(n, dtype=np.float64) - s
-    if p0 <= 0:
+    if p0 < _LEAST:
         return np.zeros(failures.shape)
     require(p0 < 1, "p0", p0, "be below 1", "a certain success leaves nothing to bet on")
     return _mix(s, failures, p0, _cached_components(p0, prior))

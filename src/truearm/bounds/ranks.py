@@ -15,7 +15,7 @@ from truearm.bounds.contamination import (
     Count,
     First,
     Numbers,
-    as_array,
+    as_arrays,
     check_counts,
     check_each,
     check_shapes,
@@ -32,6 +32,12 @@ _RankTest = Callable[[Any, Any], Any]
 _RELATIVE_SLACK = 1e-9  # binomial tails this close to delta count as above it: betaincc keeps 1e-10 at n = 1e9
 _LOG_SLACK = 1e-9  # the same for log evidence
 _MAX_READINGS = 2**53  # larger counts are not exact as floats
+
+
+def _check_size(n: Any, least: int = 0) -> Any:  # noqa: ANN401 - a Count
+    counts = check_counts("n", n, least)
+    need(np.max(counts) <= _MAX_READINGS, f"n={n!r} is too large; use at most {_MAX_READINGS:,}")
+    return counts
 
 
 class Ranks(NamedTuple):
@@ -86,8 +92,7 @@ def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  #
     """Return the last rank that qualifies, 0 if none does; such ranks come first, up to ceil(n top) at most."""
     chance = as_number("the chance of one reading", p, "use trusted_mass")
     require(chance <= 1, "the chance of one reading", p, "be at most 1", "use trusted_mass")
-    need(np.max(check_counts("n", n, 0)) <= _MAX_READINGS, f"n={n!r} is too large; use at most {_MAX_READINGS:,}")
-    counts = np.asarray(n, dtype=np.int64)
+    counts = np.asarray(_check_size(n), dtype=np.int64)
     low = np.zeros_like(counts)
     high = np.minimum(np.ceil(counts * top).astype(np.int64), counts) + 1 if p > 0 else low
     while np.any(is_open := high - low > 1):
@@ -208,18 +213,11 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
     (0.086569, 0.093029)
     """
     check_choice("form", form, ("stitched", "union"))
-    size, d = check_counts("n", n), check_each(check_delta, delta)
+    size, d = _check_size(n, 1), check_each(check_delta, delta)
     check_shapes(n=size, delta=d)
     if form == "union":
         return plain(np.sqrt(np.log(np.pi**2 * size**2.0 / (6 * d)) / (2 * size)))  # audit 2.E
     return plain(0.85 * np.sqrt((np.log(1 + np.log(size)) + 0.8 * np.log(1612 / d)) / size))  # audit 2.E
-
-
-def _check_shares(below: Numbers, radius: Numbers, eps: float) -> tuple[Any, Any]:
-    check_eps(eps)
-    shares = as_array("below", below), as_array("radius", radius)
-    check_shapes(below=shares[0], radius=shares[1])
-    return shares
 
 
 def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) -> First:
@@ -230,7 +228,8 @@ def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) ->
     >>> round(survival_floor(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.696901
     """
-    below, radius = _check_shares(below, radius, eps)
+    check_eps(eps)
+    below, radius = as_arrays(below=below, radius=radius)
     lost = below + radius + eps if is_malicious(adversary) else (below + radius) / (1 - eps)  # audit 2.E
     return plain(np.maximum(1 - lost, 0.0))
 
@@ -243,7 +242,8 @@ def survival_ceiling(below: First, radius: Numbers, eps: float, adversary: str) 
     >>> round(survival_ceiling(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.969766
     """
-    below, radius = _check_shares(below, radius, eps)
+    check_eps(eps)
+    below, radius = as_arrays(below=below, radius=radius)
     kept = 1 - below + radius
     kept = kept + eps if is_malicious(adversary) else kept / (1 - eps)  # audit 2.E
     return plain(np.minimum(kept, 1.0))

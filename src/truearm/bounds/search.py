@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from truearm.errors import OutOfReach
 
-_MAX_COUNT = 1 << 500
+MAX_COUNT = 1 << 500
 _COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
 
 
@@ -50,7 +50,7 @@ def first_count(holds: Callable[[int], bool]) -> int:
     """
     high = 1
     while not holds(high):
-        if high >= _MAX_COUNT:
+        if high >= MAX_COUNT:
             raise OutOfReach("no count up to 2^500 is enough; use a larger gap or a larger error")
         high *= 2
     left = range(high // 2 + 1, high, max(1, high >> _COARSE))
