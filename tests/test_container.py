@@ -33,17 +33,6 @@ def copied():
             yield from ((source, target) for source in sources)
 
 
-def test_all_that_is_copied_is_there():
-    assert {source for source, _ in copied()} == {"pyproject.toml", "README.md", "LICENSE", "src"}
-    assert all((ROOT / source).exists() for source, _ in copied())
-
-
-def test_it_serves_as_somebody_who_is_not_root():
-    words = [word for word, _ in STEPS]
-    assert words.index("USER") < words.index("ENTRYPOINT")
-    assert step("USER") in step("RUN", "useradd")
-
-
 @pytest.mark.slow
 def test_every_step_works_in_a_clean_directory(tmp_path):
     """Installs from the index of packages, as a build does."""

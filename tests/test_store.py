@@ -129,12 +129,6 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
     assert events(store) == []
 
 
-def test_the_definition_is_checked_for_nul(tmp_path):
-    with pytest.raises(InvalidArgument, match="NUL"):
-        Store(tmp_path / "run.db").create({"arms": ["a\0"]})
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_nothing_is_on_the_disk_before_create(tmp_path):
     with Store(tmp_path / "run.db") as store:
         assert not store.created
