@@ -141,7 +141,7 @@ class Lucb(Eager):
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
-        # equal numbers: with a fraction of its own count a steady leader would outgrow its rivals
+        # equal numbers: if the fraction were of its own pulls, a steady leader would outgrow its rivals
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 

@@ -2,7 +2,7 @@
 
 Memory is a cache: if a write fails, the study is dropped and read again. Nothing is answered before it is
 committed. A pull belongs to the worker that asked for it; when its lease ends the worker is free, but the pull
-stays pending and counts at its worst until it is told (docs/scale.md).
+stays pending and counts at its worst until its reading arrives (docs/scale.md).
 """
 
 import math
