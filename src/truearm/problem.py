@@ -123,9 +123,8 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
         number = float(value)  # type: ignore[arg-type]
         is_beyond = math.isinf(number) and value != number  # such as 10**400 in types other than int
     except (TypeError, ValueError):  # an array of several numbers, or a date
-        raise InvalidArgument(
-            f"{name} must be a number, but got {as_text(value)}; {remedy}", name, value
-        ) from None
+        msg = f"{name} must be a number, but got {as_text(value)}; {remedy}"
+        raise InvalidArgument(msg, name, value) from None
     except OverflowError:
         is_beyond = True
     refuse(is_beyond, f"{name} is beyond the largest number, 1.8e308; {remedy}", name, value)

@@ -98,13 +98,8 @@ class Study:
         self.problem = problem
         self.policy: Policy[Any] = policies.choose_policy(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
-        is_function = order is None or callable(order)
-        refuse(
-            not is_function,
-            f"order must be a function that shuffles a list, but got {order!r:.80}",
-            "order",
-            order,
-        )
+        msg = f"order must be a function that shuffles a list, but got {order!r:.80}"
+        refuse(order is not None and not callable(order), msg, "order", order)
         self.seed = None if seed is None else check_count("seed", seed, least=0)
         self.log = Log(problem.arms)
         shuffle = 0 if problem.rounds and seed is None else self.seed  # the first arm may have an advantage
