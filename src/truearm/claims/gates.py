@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from truearm.claims import show
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
@@ -114,8 +115,11 @@ class LedgerGate:
     log_evidence: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
     """What was asked, when, and of what; digests of commands and readings."""
-    result: Result | None = None
+    result: Result | None = field(default=None, repr=False)
     """The measurements, for the gate that was just decided."""
+
+    def __str__(self) -> str:
+        return str(show("gate_text", self))
 
     @property
     def accepted(self) -> bool:

@@ -22,6 +22,7 @@ register(
     assumptions=_view("assumptions", "assumptions"),
     alarm=_view("words", "alarm"),
     audit_text=_view("summaries", "audit"),
+    gate_text=_view("summaries", "ledger_gate"),
     suite_text=_view("summaries", "suite_summary"),
     fragment=_view("pages", "fragment"),
     save_page=_view("pages", "save"),
