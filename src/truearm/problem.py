@@ -456,7 +456,7 @@ class Problem:
         remedy = "use the limit of a success, such as 1"
         checked = {
             "arms": check_arms(self.arms),
-            "delta": check_delta(self.delta),
+            "delta": check_inside("delta", self.delta, 1, "use an error probability, such as 0.05", LEAST_DELTA),
             "contamination": Contamination.of(self.contamination),
             "tolerance": Tolerance.of(self.tolerance),
             "quantile": check_quantile(self.quantile),
@@ -469,7 +469,6 @@ class Problem:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        require(self.delta >= LEAST_DELTA, "delta", self.delta, f"be at least {LEAST_DELTA:g}", "use 1e-9")
         if self.handicap is not None:
             known = f"the arms are {', '.join(self.arms)}"
             require(self.handicap.arm in self.arms, "handicap", self.handicap.arm, "name an arm", known)

@@ -168,13 +168,13 @@ def check_text(name: str, text: str) -> str:
 
 
 def check_file(path: str | Path) -> Path:
-    """Return the absolute path of a file, which may not exist yet."""
-    try:
+    """Return the absolute path of a file, which may not exist yet; a pipe would block, a device keeps no log."""
+    is_other = is_right = False
+    with suppress(TypeError, ValueError, OSError):  # neither text nor a path, or a name that no file can have
         place = Path(path).resolve()
-        is_file = place.is_file() or not (place.name == ":memory:" or place.exists())
-        is_right = is_file and place.parent.is_dir()
-    except (TypeError, ValueError, OSError):  # neither text nor a path, or a name that no file can have
-        is_right = False
+        is_other = place.exists() and not (place.is_file() or place.is_dir())
+        is_right = place.parent.is_dir() and not place.is_dir() and place.name != ":memory:"
+    refuse(is_other, f"{path} is not an ordinary file; choose another one", "path", path)
     msg = f"{str(path) or repr(path):.200} cannot be a file; choose a file in an existing directory"
     refuse(not is_right, msg, "path", path)
     return place

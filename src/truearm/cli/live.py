@@ -60,8 +60,13 @@ def board(
             live.start(refresh=True)
         yield draw
     finally:
-        with hold_signals():  # half a stop would leave the cursor hidden
-            live.stop()
+        try:
+            with hold_signals():  # half a stop would leave the cursor hidden
+                live.stop()
+        except KeyboardInterrupt:  # a second request, right before it could be held
+            with hold_signals():
+                live.stop()
+            raise
 
 
 def _picture(

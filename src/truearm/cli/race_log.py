@@ -24,7 +24,7 @@ from truearm.errors import InvalidArgument, TruearmError, first_line, printable
 from truearm.events import TOLD, Event
 from truearm.problem import refuse, require
 from truearm.run import log_to, resume_study
-from truearm.store import Store
+from truearm.store import Store, check_file
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Race:
 
 def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None = None) -> Store:
     """Create the log of a race, signed by this user; a file that holds a study is left as it is."""
-    _check_file(path)
+    check_file(path)
     store = Store(path)
     if store.created:
         store.close()
@@ -141,7 +141,7 @@ def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> It
     """
     maker = f"`truearm race --save {path}`"
     refuse(not Path(path).exists(), f"there is no file {str(path)!r}; {maker} makes it")
-    _check_file(path)
+    check_file(path)
     with ExitStack() as stack:
         with _explain_damage(path):
             store = stack.enter_context(Store(path))
@@ -156,12 +156,6 @@ def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> It
         with _explain_damage(path):
             study = resume_study(store, broke_off=resume)
         yield Race(study=study, store=store, **parts)
-
-
-def _check_file(path: str | Path) -> None:
-    """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
-    msg = f"{path} is not an ordinary file; choose another one"
-    refuse(Path(path).exists() and not Path(path).is_file(), msg)
 
 
 @contextmanager

@@ -201,6 +201,10 @@ def _run_to_end(
                 if not is_over:
                     with hold_signals():  # a second interrupt would leave it half killed
                         _kill(process.pid, mark)
+            except KeyboardInterrupt:  # a second one, right before it could be held
+                with hold_signals():
+                    _kill(process.pid, mark)
+                raise
             finally:
                 _, status, usage = reap()
                 del _running[process.pid]
