@@ -11,6 +11,7 @@ import tempfile
 import time
 from contextlib import closing
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -337,6 +338,16 @@ WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 @pytest.mark.parametrize(("pieces", "answers"), [(DROPS[:15], 0), (DROPS, 0), ([WHOLE, *DROPS], 1)])
 def test_a_head_that_comes_late_or_in_drops_is_not_waited_for(impatient, pieces, answers):
     assert raw(impatient, *pieces, pause=0.05).count(b"HTTP/1.1") == answers
+
+
+def test_a_connection_that_keeps_sending_requests_stays_open(impatient):
+    with closing(HTTPConnection(impatient.url.removeprefix("http://"), timeout=20)) as connection:
+        for _ in range(50):  # a look of the server falls between two requests, so it sees an idle connection
+            connection.request("GET", "/healthz")
+            with connection.getresponse() as answer:
+                assert answer.status == 200
+                answer.read()
+            time.sleep(0.08)
 
 
 HEAD = b"POST /studies/slow/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

@@ -48,15 +48,15 @@ def _bind(host: str, port: int) -> socket.socket:
 
 async def _close_idle(server: uvicorn.Server, settings: Settings) -> None:
     """Close connections that send no request in time, and those of an address that has too many."""
-    since: dict[Any, float] = {}
+    since: dict[Any, float] = {}  # keys have the last request: a busy connection is idle too when we look
     while True:
         now, connections = time.monotonic(), list[Any](server.server_state.connections)
-        idle = [one for one in connections if getattr(one, "cycle", None) is None or one.cycle.response_complete]
-        since = {one: since.get(one, now) for one in idle}
-        count = Counter((one.client or ("",))[0] for one in idle)
-        for one in idle:
-            address, is_new = (one.client or ("",))[0], since[one] == now  # its request may be on the way
-            if now - since[one] > settings.patience or (count[address] > settings.max_idle and not is_new):
+        idle = [(one, one.cycle) for one in connections if one.cycle is None or one.cycle.response_complete]
+        since = {key: since.get(key, now) for key in idle}
+        count = Counter((one.client or ("",))[0] for one, _ in idle)
+        for (one, _), start in since.items():
+            address, is_new = (one.client or ("",))[0], start == now  # its request may be on the way
+            if now - start > settings.patience or (count[address] > settings.max_idle and not is_new):
                 count[address] -= 1
                 with suppress(Exception):
                     one.transport.close()
