@@ -132,7 +132,10 @@ def _short(words: str) -> str:
 def _docstring(text: str) -> Iterator[str]:
     """Yield the parts of a numpydoc docstring as Markdown."""
     head, *rest = _SECTION.split(text)
-    yield head.strip()
+    words, prompt, example = head.partition(">>> ")
+    yield words.strip()
+    if prompt:
+        yield f"```pycon\n{prompt}{example.strip()}\n```"
     for title, body in zip(rest[::2], rest[1::2], strict=True):
         if title == "Examples":
             yield f"```pycon\n{body.strip()}\n```"

@@ -218,8 +218,6 @@ class Contamination:
     `error` is how likely the bound itself is wrong, if it comes from an audit: it adds to every delta. `blind` is
     for rounds in random order, which need no eps (extensions R).
 
-    Examples
-    --------
     >>> Contamination(0.05)
     Contamination(eps=0.05, adversary=<Adversary.OBLIVIOUS: 'oblivious'>, causal=None)
     >>> Contamination(0.02, "malicious").clairvoyant
@@ -277,8 +275,6 @@ class Tolerance:
 
     Absolute tolerances are in units of the readings; a relative one compares positive readings by ratio.
 
-    Examples
-    --------
     >>> Tolerance.of("2%")
     Tolerance(amount=0.02, relative=True)
     >>> Tolerance.of(0.1)

@@ -63,8 +63,6 @@ def uniform_sample_size(
     With probability 1 - delta the arm with the largest empirical median has an effective gap of at most
     `tolerance`; its true median is then within `selection_gap` of the best one.
 
-    Examples
-    --------
     >>> promise = dict(eps=0.1, B=4, m2=0.5, reach=0.3, adversary="prescient")
     >>> uniform_sample_size(5, 0.2, 0.1, **promise, constants="paper")
     3685
@@ -79,8 +77,6 @@ def uniform_sample_size(
 def round_delta(delta: float, k: int, r: First) -> First:
     """Return the error probability spent on one arm in round r; over k arms and all rounds it sums to delta.
 
-    Examples
-    --------
     >>> round(round_delta(0.1, 5, 1), 6)
     0.012159
     """
@@ -91,8 +87,6 @@ def round_delta(delta: float, k: int, r: First) -> First:
 def elimination_constant(eps: float, reach: float, adversary: str) -> float:
     """Return the constant N of Algorithm 3, which depends on the reach.
 
-    Examples
-    --------
     >>> round(elimination_constant(0.1, 0.4, "malicious"), 6)
     22.222222
     """
@@ -139,8 +133,6 @@ def elimination_schedule(
 
     Either choice of constants justifies `elimination_radius`. The default is the algorithm as printed.
 
-    Examples
-    --------
     >>> schedule = elimination_schedule(5, 0.1, 0.1, 0.4, "prescient")
     >>> schedule.initial, [schedule.per_round(r) for r in range(1, 7)], schedule.total(6)
     (93, [25, 15, 11, 9, 8, 7], 168)
@@ -155,8 +147,6 @@ def elimination_radius(r: First, k: int, delta: float, B: float, m2: float) -> F
 
     B is squared, as the proof needs and the caption omits (erratum E1).
 
-    Examples
-    --------
     >>> round(elimination_radius(1, 5, 0.1, 4, 0.25), 6)
     3.319137
     """
@@ -170,8 +160,6 @@ def counted_elimination_radius(
 ) -> float:
     """Return alpha_r from the number n of readings each arm really has in round r.
 
-    Examples
-    --------
     >>> promise = dict(delta=0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
     >>> round(counted_elimination_radius(6, 168, 5, **promise), 6)
     0.178652
@@ -188,8 +176,6 @@ def early_stop_round(
     The answer is the survivor with the largest median ("argmax") or "any" of them; the latter is also the round by
     which an arm with an effective gap above `tolerance` has been eliminated.
 
-    Examples
-    --------
     >>> early_stop_round(0.5, 5, 0.1, 4, 0.25), early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="any")
     (584, 2731)
     """
@@ -204,8 +190,6 @@ def elimination_sample_size(
 ) -> int:
     """Return the readings per arm after which `elimination_ranks` exclude an arm with that effective gap.
 
-    Examples
-    --------
     >>> elimination_sample_size(0.5, 5, 0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
     182
     """
@@ -222,8 +206,6 @@ def elimination_sample_size(
 def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
     """Return (p* - U*) - (p_i + U_i) for every arm; the best arm's own entry is -2 U*.
 
-    Examples
-    --------
     >>> effective_gaps([1.0, 0.5], [0.125, 0.125])
     array([-0.25,  0.25])
     """
@@ -239,8 +221,6 @@ def selection_gap(tolerance: float, bias_best: float, bias_selected: float) -> f
 
     The paper's definition allows one bias; two are needed (erratum E3).
 
-    Examples
-    --------
     >>> selection_gap(0.25, 0.125, 0.125)
     0.5
     """
@@ -268,8 +248,6 @@ def median_quantile_floor(
 
     With `mad_family` the law is also in the family of Definition 3, which allows t up to 2/B.
 
-    Examples
-    --------
     >>> median_quantile_floor(0.25, median=0.5, B=4, m2=0.25, reach=0.3)
     0.25
     """
@@ -305,8 +283,6 @@ def quality_bound(
 
     `kappa` is needed for the paper's constants only.
 
-    Examples
-    --------
     >>> run = dict(tolerance=0.1, k=4, delta=0.05, eps=0.05, B=4, m2=0.3, reach=0.4, adversary="prescient")
     >>> round(quality_bound(0.2, 10, 0.27, **run).threshold, 6)
     9.637158
@@ -344,8 +320,6 @@ def quality_threshold(
 
     n readings per arm, n fixed in advance; the statement as a whole fails with probability at most delta.
 
-    Examples
-    --------
     >>> run = dict(n=500, k=4, delta=0.05, eps=0.05, B=4, m2=0.3, reach=0.4, adversary="prescient")
     >>> round(quality_threshold(0.2, 10, 0.27, **run), 6)
     9.554473

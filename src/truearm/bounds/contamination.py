@@ -150,8 +150,6 @@ def _check_law(law: HasQuantiles) -> None:
 def rank_shift(eps: First, adversary: str) -> First:
     """Return how far, in quantile levels, contamination can move a median: e.
 
-    Examples
-    --------
     >>> rank_shift(0.2, "prescient"), rank_shift(0.2, "malicious")
     (0.125, 0.2)
     """
@@ -162,8 +160,6 @@ def rank_shift(eps: First, adversary: str) -> First:
 def max_contamination(reach: First, adversary: str) -> First:
     """Return the eps below which the median of a law known up to that reach can be bounded.
 
-    Examples
-    --------
     >>> max_contamination(0.25, "oblivious")
     0.3333333333333333
     """
@@ -191,8 +187,6 @@ def room_for_chance(eps: float, reach: float, adversary: str) -> float:
 def extreme_medians(law: HasQuantiles, eps: float, adversary: str) -> Interval:
     """Return the lowest and highest median that contamination can give to readings of a law.
 
-    Examples
-    --------
     >>> from truearm import families
     >>> extreme_medians(families.uniform(0.0, 1.0), 0.2, "prescient")
     Interval(low=0.375, high=0.625)
@@ -207,8 +201,6 @@ def shift(law: HasQuantiles, eps: float, adversary: str) -> float:
 
     If the law has several medians, the one farthest away counts.
 
-    Examples
-    --------
     >>> from truearm import families
     >>> round(shift(families.gaussian(0.0, 1.0), 0.1, "malicious"), 6)
     0.253347
@@ -220,8 +212,6 @@ def shift(law: HasQuantiles, eps: float, adversary: str) -> float:
 def trusted_mass(q: float, eps: float, adversary: str) -> float:
     """Return the least chance that a reading is clean and at most the true q-quantile.
 
-    Examples
-    --------
     >>> trusted_mass(0.5, 0.1, "oblivious"), trusted_mass(0.5, 0.1, "malicious")
     (0.45, 0.4)
     """
@@ -239,8 +229,6 @@ def remaining_mass(mass: float, eps: float) -> float:
 def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str) -> Interval:
     """Return all true q-quantiles that explain an observed law, as unlimited readings would show it.
 
-    Examples
-    --------
     >>> from truearm import families
     >>> identified_interval(families.uniform(-1.0, 1.0), 0.5, 0.1, "prescient")
     Interval(low=-0.09999999999999998, high=0.10000000000000009)
@@ -257,8 +245,6 @@ def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str)
 def bias(eps: First, B: Numbers, m2: Numbers, adversary: str) -> First:
     """Return U, the error of the median that no number of readings removes.
 
-    Examples
-    --------
     >>> round(bias(0.1, 4, 0.25, "prescient"), 6), bias(0.1, 4, 0.25, "malicious")
     (0.055556, 0.1)
     """

@@ -57,8 +57,6 @@ def median_radius(
     median (Definition 1); in the paper's slope family R(t) = B m2 t. A radius beyond the reach, up to which R is
     known, is an error.
 
-    Examples
-    --------
     >>> round(median_radius(1000, 0.05, 0.1, "prescient"), 6)
     0.103274
     >>> round(median_radius(1000, 0.05, 0.1, "prescient", constants="paper"), 6)
@@ -92,8 +90,6 @@ def median_error(
 ) -> float:
     """Return U plus chance: how far the median of n readings can be from the true one.
 
-    Examples
-    --------
     >>> round(median_error(1000, 0.05, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient"), 6)
     0.103274
     """
@@ -114,8 +110,6 @@ def median_sample_size(
 ) -> int:
     """Return how many readings bring the median within U + error of the true one.
 
-    Examples
-    --------
     >>> size = dict(eps=0.1, B=4, m2=1, reach=0.4, adversary="prescient")
     >>> median_sample_size(0.1, 0.05, **size), median_sample_size(0.1, 0.05, **size, constants="paper")
     (3644, 11805)
@@ -132,8 +126,6 @@ def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
 
     The law and the attack are in audit 1.c; with it no bound below R(eps - sqrt(log(1/delta)/(2n))) can hold.
 
-    Examples
-    --------
     >>> round(malicious_attained_radius(101, 0.1, 0.2), 6)
     0.093234
     """
@@ -193,8 +185,6 @@ def mad_sample_size(
     Sharp: both the median and the deviation are within U + error. Paper: the deviation is within
     (1 + 2 kappa) U + error; `reach` and `kappa` are needed for this one only.
 
-    Examples
-    --------
     >>> size = dict(eps=0.05, B=4, m2=0.25, adversary="prescient")
     >>> mad_sample_size(0.1, 0.05, **size)
     266
@@ -225,8 +215,6 @@ def mad_error(
 
     With the sharp constants the same number bounds the error of the median, jointly.
 
-    Examples
-    --------
     >>> round(mad_error(266, 0.05, eps=0.05, B=4, m2=0.25, adversary="prescient"), 4)
     0.1262
     """

@@ -56,8 +56,6 @@ def most_bad(n: Count, delta: Numbers, eps: float) -> Count:
 def contaminated_order_bounds(n: int, s: int) -> Ranks:
     """Return ranks of the n true readings between which the median lies once s of them are replaced.
 
-    Examples
-    --------
     >>> contaminated_order_bounds(8, 3)
     Ranks(low=1, high=8)
     """
@@ -73,8 +71,6 @@ def lower_rank(n: Count, p: float, delta: float) -> Count:
     Where p is a trusted mass, the r-th smallest of n readings is a lower confidence limit. Rank 0 stands for
     minus infinity, also if p <= 0. A tail within rounding error of delta counts as above it.
 
-    Examples
-    --------
     >>> lower_rank(100, 0.5, 0.025)
     40
     >>> lower_rank(np.array([10, 100, 1000]), 0.45, 0.025)
@@ -107,8 +103,6 @@ def quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -
 
     For n fixed in advance, every law and every adversary of that power.
 
-    Examples
-    --------
     >>> quantile_ranks(100, 0.5, 0.05, 0.1, "prescient")
     Ranks(low=35, high=66)
     >>> quantile_ranks(20, 0.5, 0.05, 0.4, "malicious")
@@ -126,8 +120,6 @@ def elimination_ranks(n: int, k: int, delta: float) -> Ranks:
     An arm whose high reading lies strictly below another's low reading may be eliminated: with probability
     1 - delta the best arm stays, if its lowest contaminated median is not below the highest of any other arm.
 
-    Examples
-    --------
     >>> elimination_ranks(60, 2, 0.1)
     Ranks(low=24, high=37)
     """
@@ -142,8 +134,6 @@ def sequential_rank(n: Count, p0: float, delta: float, prior: Prior = DEFAULT_PR
     Readings may be looked at, and sampling stopped, at any time. The rank never falls as n grows. p0 is the
     trusted mass; the prior is chosen before any reading is seen.
 
-    Examples
-    --------
     >>> sequential_rank(1000, 0.45, 0.05, Prior((25.0,), (1.0,)))
     405
     """
@@ -161,8 +151,6 @@ def sequential_quantile_ranks(
 ) -> Ranks:
     """Return ranks around the true q-quantile set that hold for all n at once.
 
-    Examples
-    --------
     >>> sequential_quantile_ranks(100, 0.5, 0.05, 0.1, "prescient")
     Ranks(low=30, high=71)
     """
@@ -176,8 +164,6 @@ def sequential_quantile_ranks(
 def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior = DEFAULT_PRIOR) -> Ranks:
     """Return `elimination_ranks` that hold for all n at once.
 
-    Examples
-    --------
     >>> sequential_elimination_ranks(60, 2, 0.1)
     Ranks(low=19, high=42)
     """
@@ -189,8 +175,6 @@ def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior =
 def dkw_radius(n: First, delta: Numbers) -> First:
     """Return the one-sided radius of an empirical distribution function, all x at once, n fixed.
 
-    Examples
-    --------
     >>> round(dkw_radius(500, 0.05 / 10), 6)
     0.07279
     """
@@ -207,8 +191,6 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
     "stitched" (Howard and Ramdas, Theorem 2) is smaller than "union" from a few hundred readings on. Choose before
     looking: the smaller of the two at every n would spend delta twice.
 
-    Examples
-    --------
     >>> round(sequential_dkw_radius(1000, 0.05), 6), round(sequential_dkw_radius(1000, 0.05, form="union"), 6)
     (0.086569, 0.093029)
     """
@@ -223,8 +205,6 @@ def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -
 def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) -> First:
     """Return a lower bound on P(Y >= x) of true readings, from the fraction of readings below x.
 
-    Examples
-    --------
     >>> round(survival_floor(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.696901
     """
@@ -237,8 +217,6 @@ def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) ->
 def survival_ceiling(below: First, radius: Numbers, eps: float, adversary: str) -> First:
     """Return an upper bound on P(Y >= x) of true readings, from the fraction of readings below x.
 
-    Examples
-    --------
     >>> round(survival_ceiling(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
     0.969766
     """

@@ -217,8 +217,6 @@ _SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] =
 class Audit:
     """An upper bound for eps from checked readings; pass it as `contamination=`.
 
-    Examples
-    --------
     >>> found = audit(59, 0, design="fixed")
     >>> round(found.eps, 4), found.contamination.error
     (0.0495, 0.05)

@@ -118,8 +118,6 @@ def quantile_interval(
     It contains the whole set of q-quantiles of the law of the true readings, for every law, with ties or
     without, whatever the contaminated readings are. Parameters as in `identification`.
 
-    Examples
-    --------
     >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1, design="fixed")
     Interval(low=35.0, high=66.0)
     >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1)
@@ -138,8 +136,6 @@ def median_interval(
 ) -> Interval:
     """Return an interval that contains the true median with probability at least 1 - delta.
 
-    Examples
-    --------
     >>> median_interval(np.arange(1, 101), contamination=Contamination(0.1, "malicious"), design="fixed")
     Interval(low=31.0, high=70.0)
     """
@@ -157,8 +153,6 @@ def mad_interval(
 
     Half of delta is spent on the center, half on the spread around it (audit 2.D).
 
-    Examples
-    --------
     >>> mad_interval(np.arange(1001), contamination=0.01)
     Interval(low=220.0, high=280.5)
     """
@@ -331,8 +325,6 @@ class Moments(NamedTuple):
 def moments(x: ArrayLike) -> Moments:
     """Return the empirical m1, m2 and m4 of readings; with the paper's averaged median and without NaN.
 
-    Examples
-    --------
     >>> moments([3, 1, 10, 4])
     Moments(m1=3.5, m2=1.5, m4=1.0)
     """

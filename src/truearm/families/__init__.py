@@ -58,8 +58,6 @@ class Law(ABC):
     Functions of a law take a float or an array and return the same. Where the median is not unique, m2 and m4 are
     taken around its midpoint, and are themselves midpoints, as for the medians of data.
 
-    Examples
-    --------
     >>> law = gaussian(10.0, 2.0)
     >>> law.m1
     Interval(low=10.0, high=10.0)
@@ -443,8 +441,6 @@ def piecewise(
 
     Masses are divided by their sum; those that are 0 are left out.
 
-    Examples
-    --------
     >>> piecewise(bars=[(0.0, 1.0, 0.5), (3.0, 4.0, 0.5)]).m1
     Interval(low=1.0, high=3.0)
     """
@@ -470,8 +466,6 @@ def _locate(shape: str, loc: float, scale: float) -> Law:
 def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     """Return the normal law with that mean and standard deviation.
 
-    Examples
-    --------
     >>> round(gaussian().m2, 10)
     0.6744897502
     """
@@ -481,8 +475,6 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
 def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
     """Return the Cauchy law.
 
-    Examples
-    --------
     >>> round(cauchy().minimal_B(0.25, mad=True), 6)
     15.707963
     """
@@ -492,8 +484,6 @@ def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
 def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
     """Return the law with density exp(-|x - loc|/scale)/(2 scale).
 
-    Examples
-    --------
     >>> round(laplace().m2, 6)
     0.693147
     """
@@ -503,8 +493,6 @@ def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
 def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
     """Return the logistic law.
 
-    Examples
-    --------
     >>> round(logistic().m2, 6)
     1.098612
     """
@@ -514,8 +502,6 @@ def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     """Return the law of exp(mu + sigma N), whose median is exp(mu).
 
-    Examples
-    --------
     >>> lognormal(0.0, 1.0).m1
     Interval(low=1.0, high=1.0)
     """
@@ -527,8 +513,6 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
 def uniform(low: float = 0.0, high: float = 1.0) -> Law:
     """Return the uniform law on [low, high].
 
-    Examples
-    --------
     >>> uniform().m2, uniform().m4, uniform().minimal_kappa()
     (0.25, 0.125, 2.0)
     """
@@ -542,8 +526,6 @@ def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
 
     The paper's lower bounds use weight 1/2, the repaired ones 3/4 (audit 1.h).
 
-    Examples
-    --------
     >>> smoothed_bernoulli(0.5).m1
     Interval(low=0.5, high=0.5)
     """
@@ -555,8 +537,6 @@ def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
 def discrete(values: Sequence[float] | Array, weights: Sequence[float] | Array) -> Law:
     """Return the law with those atoms; weights are divided by their sum.
 
-    Examples
-    --------
     >>> discrete([0, 1, 2, 3], [1, 1, 1, 1]).m1
     Interval(low=1.0, high=2.0)
     """
@@ -569,8 +549,6 @@ def discrete(values: Sequence[float] | Array, weights: Sequence[float] | Array) 
 def empirical(values: Sequence[float] | Array) -> Law:
     """Return the law that draws one of the values at random, with replacement.
 
-    Examples
-    --------
     >>> empirical([3.0, 1.0, 2.0, 2.0]).m1
     Interval(low=2.0, high=2.0)
     """
@@ -587,8 +565,6 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     Moments and minimal B are computed numerically, to a relative error of about 1e-9. Discrete laws
     become tables, without tails of mass below 1e-12.
 
-    Examples
-    --------
     >>> from scipy import stats
     >>> round(of(stats.expon()).m2, 6)
     0.481212
