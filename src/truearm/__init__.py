@@ -1,7 +1,4 @@
-"""Find the best of several arms, even when some readings are wrong, and say how sure you are.
-
-The public names are in __init__.pyi; each module is imported when one of its names is first used (SPEC 1).
-"""
+"""Find the best of several arms, even when some readings are wrong, and say how sure you are."""
 
 from importlib import import_module
 

@@ -46,7 +46,7 @@ from truearm.problem import (
 
 Floats = NDArray[np.float64]
 
-_MAX_FORECAST = 1e12  # readings; no study takes more than this
+_MAX_FORECAST = 1e12  # readings; no study can collect more
 
 
 class AnalyzeOptions(ProblemOptions, total=False):
@@ -115,7 +115,7 @@ def analyze(
         What is asked and assumed: delta, contamination, tolerance, quantile, goal, at_least, at_most, between and
         dependent_arms, as in `Study`. Cells without a value are missing readings and count at their worst.
         The format of a file: `sep`, `encoding`, `decimal`, `thousands`, `kind` such as "csv", and
-        `unreadable="missing"` to count cells that are not numbers as missing.
+        `unreadable="missing"`, which counts cells that are not numbers as missing.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def _options(given: ProblemOptions, data: Dataset, round: str | None) -> Problem
 def repeat_analysis(
     certificate: Certificate, data: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
-    """Repeat the analysis of a certificate; `units` and `doubts` are what is known about rows that are gone."""
+    """Repeat the analysis of a certificate; `units` and `doubts` describe rows that are no longer available."""
     options = {} if certificate.origin is None else dict(certificate.origin.options)
     kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
     wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
@@ -243,7 +243,7 @@ class Questions(NamedTuple):
     tiers: bool
 
     def check(self, problem: Problem, design: Design) -> "Questions":
-        """Raise for a question without an answer before any work is done."""
+        """Raise if a question cannot be answered, before any work is done."""
         if self.control is not None or self.tiers:
             check_ordered(problem, "tiers" if self.control is None else "control")
         if self.control is not None:
@@ -353,7 +353,7 @@ def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolera
 def _find_excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
     """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
 
-    This may not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
+    That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
     arms, bar = judge.problem.arms, judge.log_strict
     found, may_exclude = {}, judge.screen(bar)
@@ -386,7 +386,7 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
 
 
 def _tolerance_claims(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
-    """Return claims that no remaining arm beats the leader by more than the tolerance, or nothing if one might."""
+    """Return claims that no remaining arm beats the leader by more than the tolerance; empty if one might."""
     claims = []
     for judged in (i for i in alive if i != judge.leader):
         found = judge.within(judged).log_value

@@ -18,18 +18,14 @@ from truearm.evidence.serial import Serial, is_due
 from truearm.policies import Policy, Told
 from truearm.problem import Problem
 
-# when the order of pulls is checked, a pull that is still out after this many others is skipped; few executors run
-# more at once
+# when the order of pulls is checked, a pull still out after this many others is skipped; few executors run more
 LATE_PULLS = 64
 Order = Callable[[Sequence[int]], Sequence[int]]
 """Returns arms in the order in which to pull them: those of one round, or of a batch."""
 
 
 class Decision:
-    """The state of a policy after the readings that it has seen.
-
-    Every field is replaced, never changed, so that a shallow copy keeps an earlier state.
-    """
+    """The state of a policy after some readings; fields are never mutated, so a shallow copy is a snapshot."""
 
     def __init__(self, problem: Problem, policy: Policy[Any]) -> None:
         k = len(problem.arms)
@@ -45,7 +41,7 @@ class Decision:
         self._readings_checked = 0  # readings at that check
 
     def inform(self, log: Log) -> None:
-        """Give the policy new readings: all that came in, or if it is patient exactly the batch it asked for."""
+        """Give the policy new readings: all that came in, or exactly its batch if it is patient."""
         while True:
             if not self.policy.patient:
                 new, self._events_seen = log.arrivals_since(self._events_seen), log.position
@@ -80,7 +76,7 @@ class Decision:
         return {arm: max(0, seen + answer.get(arm, 0) - len(tickets)) for arm, seen, tickets in issued}
 
     def interrupt(self, log: Log) -> None:
-        """End now with the verdict that an ask would find."""
+        """End now with the verdict that the next `ask` would have."""
         self.inform(log)
         answer = self.policy.ask(self.state)
         if not isinstance(answer, Verdict):
@@ -118,7 +114,7 @@ class Decision:
 
 
 class OpenBatch:
-    """Pulls wanted of each arm, handed out evenly interleaved, or shuffled by a seed or by `order`.
+    """The pulls wanted from each arm, handed out evenly interleaved, or shuffled by a seed or by `order`.
 
     In rounds every arm of the batch comes once in each, in its own random order.
     """

@@ -80,8 +80,8 @@ class CommandFailed(TruearmError, RuntimeError):
     Attributes
     ----------
     command, exit_code, stderr_tail, stage
-        The command's text, its exit code (minus the signal's number if a signal ended it), the end of its
-        standard error, and whether it was measured ("command") or a hook.
+        The command's text, its exit code (the negative number of a signal that ended it), the end of its standard
+        error, and whether it was measured ("command") or a hook.
     """
 
     def __init__(

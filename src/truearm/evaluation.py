@@ -179,9 +179,9 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
 def _score_batch(
     study: PureStudy, score: Callable[[str, int], Future[Any]], order: Sequence[int], on_error: OnError
 ) -> None:
-    """Score one batch. No pull is out when the study decides, so its readings are enough to repeat the decision.
+    """Score one batch: the n-th pull of an arm scores the n-th item drawn.
 
-    The n-th pull of an arm scores the n-th item drawn.
+    No pull is out when the study decides, so that its readings are enough to repeat the decision.
     """
     errors = list[Exception]()
     with hold_signals():
@@ -225,7 +225,7 @@ def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
 
 
 def _count_failures(study: PureStudy) -> dict[str, dict[str, int]]:
-    """Count the missing scores of each arm by reason, from the log, which survives a crash."""
+    """Count the missing scores of each arm by reason, from the log, because it survives a crash."""
     found: dict[str, Counter[str]] = {}
     for event in study.events():
         if event.value is not None and math.isnan(event.value):
@@ -246,7 +246,7 @@ def _call(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401 - t
 
 @cache
 def _loop(_process: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of this process; clients that async functions share must stay in one loop."""
+    """Return the event loop of this process; clients shared by async functions must stay in one loop."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop

@@ -1,7 +1,4 @@
-"""The events from which `Study.replay` rebuilds a study; no decision is made here.
-
-`Log` keeps the pulls and readings of a study in arrays, and lists their events.
-"""
+"""The events from which `Study.replay` rebuilds a study; no decision is made here."""
 
 import copy
 import math
@@ -48,7 +45,7 @@ class Event(NamedTuple):
 
 
 class Noted(float):
-    """A number with notes: a source may return it, and `Study.tell` takes it like any other number."""
+    """A number with notes: a source may return it, and `Study.tell` accepts it like any other number."""
 
     notes: Notes
 
@@ -183,7 +180,7 @@ class Log:
             self.notes[tickets[0]] = notes
 
     def are_out(self, tickets: Sequence[int], arms: Sequence[str]) -> bool:
-        """Return True if these are different pulls of these arms without an answer yet."""
+        """Return True if these are distinct pulls of these arms, all without an answer."""
         if not 0 <= min(tickets) <= max(tickets) < len(self.arms) or len(set(tickets)) < len(tickets):
             return False
         places = np.array(tickets, dtype=np.int64)
@@ -273,7 +270,7 @@ class Log:
         return found
 
     def whole(self, first: Sequence[int], counts: Sequence[int]) -> dict[str, tuple[Ints, Floats]]:
-        """Return `counts` draws of each arm from `first` on, with values, or nothing until all have arrived."""
+        """Return `counts` draws of each arm from `first` on, with values; empty until all have arrived."""
         found = {}
         for i, (start, count) in enumerate(zip(first, counts, strict=True)):
             values, arrived = self.tape(i, start, start + count)

@@ -1,8 +1,7 @@
 """Many accept/reject decisions, one error rate (extensions L1, L2).
 
-A ledger is a hash-chained file. A gate's level is on disk before its first reading and is spent in any
-case: a process that dies leaves a gate that did not accept. Reading a ledger recomputes it, so that a forged one
-is neither shown nor continued.
+A ledger is a hash-chained file. A gate's level is on disk before its first reading and is spent in any case: a
+process that dies leaves a gate that did not accept. Reading a ledger recomputes it, and refuses a forged one.
 """
 
 import threading
@@ -286,7 +285,7 @@ class Ledger:
 
 
 def _check_sources(**sources: object) -> None:
-    """Raise unless all are functions, before a gate opens and its level is spent."""
+    """Raise unless all are functions, before a gate opens and spends its level."""
     for name, source in sources.items():
         require(callable(source), name, source, "be a function that returns one reading")
 

@@ -98,7 +98,7 @@ class Size(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Expected pulls of `toptwo` at one gap and contamination if the readings are clean; None: undecidable."""
+    """Expected pulls of `toptwo` at one gap and contamination if the readings are clean; None if undecidable."""
 
     gap: float
     eps: float
@@ -248,7 +248,7 @@ _CLEAN, _WORST, _SEPARATED = _Case(), _Case(attacked=True), _Case(attacked=True,
 
 
 class _Model(NamedTuple):
-    """What the arms are like, the best first; bigger is better."""
+    """The laws of the arms, the best first; bigger is better."""
 
     problem: Problem
     values: tuple[float, ...]
@@ -469,7 +469,7 @@ def terms(found: Limit, delta: float) -> tuple[float, ...]:
 def toptwo_pulls(found: Limit, delta: float, nats: Sequence[float] = NATS) -> float:
     """Estimate the average pulls of `toptwo` from the limit of all methods.
 
-    It collects 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
+    It gains 1/T nats per pull. Close to the number of first pulls, which come before any decision, it needs more
     than either: the cube root of the sum of cubes (evidence section 5.2).
     """
     if not math.isfinite(found.time):

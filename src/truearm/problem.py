@@ -21,7 +21,7 @@ Target = Literal["quantile", "share", "wins", "mean"]
 """What arms are compared by: a quantile, a share of readings, wins in rounds, or the mean of bounded scores."""
 LEAST_DELTA = 1e-100  # its square does not underflow
 _LEAST_SHARE = 1e-300  # of an error probability, split over arms and looks: its inverse does not overflow
-LEAST_LEVEL = 1e-9  # of a quantile: it takes a billion readings to see it
+LEAST_LEVEL = 1e-9  # of a quantile: a billion readings are needed to see it
 
 
 class Adversary(StrEnum):
@@ -67,7 +67,7 @@ def as_text(value: object) -> str:
 
 
 def require(is_right: object, name: str, value: object, must: str, remedy: str = "") -> None:
-    """Raise unless an argument is as it must be."""
+    """Raise unless an argument is right; the message says what it must be."""
     if not is_right:
         msg = f"{name} must {must}, but got {as_text(value)}{'; ' * bool(remedy)}{remedy}"
         raise InvalidArgument(msg, name, value)
@@ -213,17 +213,13 @@ def check_between(between: tuple[float, float] | Interval | None, name: str = "b
 class Contamination:
     """An upper bound eps < 1/2 on the fraction of bad readings, and what makes them.
 
-    A causal adversary is blind to the future. None follows the paper: the oblivious adversary is causal, the
+    A causal adversary cannot see the future. None follows the paper: the oblivious adversary is causal, the
     prescient and the malicious one are not. A real attacker is causal, and needs less evidence (evidence T1, T4).
     `error` is how likely the bound itself is wrong, if it comes from an audit: it adds to every delta. `blind` is
     for rounds in random order, which need no eps (extensions R).
 
-    >>> Contamination(0.05)
-    Contamination(eps=0.05, adversary=<Adversary.OBLIVIOUS: 'oblivious'>, causal=None)
-    >>> Contamination(0.02, "malicious").clairvoyant
-    True
-    >>> Contamination(0.02, "malicious", causal=True).clairvoyant
-    False
+    >>> Contamination(0.02, "malicious").clairvoyant, Contamination(0.02, "malicious", causal=True).clairvoyant
+    (True, False)
     """
 
     eps: float
@@ -344,7 +340,7 @@ class Regularity:
 
 
 class ProblemOptions(TypedDict, total=False):
-    """The arguments that say what is asked and what is assumed; every entry point takes them.
+    """The arguments that say what is asked and what is assumed; every entry point accepts them.
 
     Parameters
     ----------

@@ -91,15 +91,14 @@ def find_best(
         Where pulls run, and how many at once; by default the executor's own number of workers.
     store
         A file (or `Store`) in which every reading is logged before it is used. A log that exists is
-        continued; pulls that were out when it broke off are missing readings and count at their worst.
+        continued; pulls that were out when it ended are missing readings and count at their worst.
     progress
         Show a bar on a terminal; nothing is shown in a pipe.
     on_error
-        What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "missing" tells a
-        missing reading (NaN), which counts at its worst, and goes on. A time-out (`TimeoutError`, those of
-        `subprocess` and `multiprocessing`) is a censored reading, worse than any other: plus infinity if
-        smaller is better, else minus infinity. An `EOFError` says that an arm has no more data, and ends
-        the study.
+        What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "missing" records
+        a missing reading (NaN), which counts at its worst. A time-out (`TimeoutError`, those of `subprocess` and
+        `multiprocessing`) is a censored reading, worse than any other: plus infinity if smaller is better, else
+        minus infinity. An `EOFError` means that an arm has no more data, and ends the study.
 
     Examples
     --------
@@ -210,7 +209,7 @@ def _pull_in_parallel(
 
 
 def _ask(study: PureStudy, most: int) -> list[Pull]:
-    with hold_signals():  # the log must not have pulls that the study does not know
+    with hold_signals():  # the log must not have pulls that the study lacks
         return study.ask(most)
 
 
@@ -292,7 +291,7 @@ def log_to(study: PureStudy, store: "Store", position: int = 0) -> PureStudy:
 def resume_study(store: "Store", *, broke_off: bool = True) -> PureStudy:
     """Return the study of a log, which continues to log there.
 
-    If it broke off, pulls that are out become missing readings; otherwise they may still be told.
+    If it broke off, pulls that are out become missing readings; otherwise `tell` still accepts theirs.
     """
     study = Study.replay(store.definition)
     study.follow(store.rows())

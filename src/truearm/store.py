@@ -101,7 +101,7 @@ def first_row(definition: str) -> Row:
 def _digests(rows: Iterable[Sequence[Any]], digest: bytes) -> Iterator[bytes]:
     """Iterate over the digests of rows: of the one before, then of seven columns as text, separated by NUL."""
     for position, kind, ticket, arm, draw, value, notes in map(itemgetter(slice(7)), rows):
-        joined = (  # a third faster than a join, and replaying a study takes a million of them
+        joined = (  # a third faster than a join; a replay may need a million of them
             f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
             f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
         )
@@ -123,7 +123,7 @@ def check_chain(rows: Sequence[Sequence[Any]], position: int, digest: bytes, whe
 
 
 def to_text(event: Event) -> list[Any]:
-    """Return the columns of an event: kind, ticket, arm, draw, value and notes. SQLite has no NaN, so text."""
+    """Return the columns of an event: kind, ticket, arm, draw, value (as text: SQLite has no NaN) and notes."""
     kind, ticket, arm, draw, value, notes = Event(*to_row(event))
     arm = None if arm is None else check_text("arm", arm)
     value = repr(value) if isinstance(value, float) else value
@@ -131,7 +131,7 @@ def to_text(event: Event) -> list[Any]:
 
 
 def from_text(rows: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
-    """Return the events of rows, as `Study.follow` takes them."""
+    """Return the events of rows, as `Study.follow` accepts them."""
     if not any(map(itemgetter(6), rows)):
         return map(itemgetter(slice(1, 7)), rows)
     return ((*row[1:6], None if row[6] is None else parse_json(row[6])) for row in rows)
@@ -216,7 +216,7 @@ class Database:
         path = check_file(self.path)
         if not path.exists():
             return self._stat is not None  # a statement then reports that the file is gone
-        if (links := path.stat().st_nlink) > 1:  # SQLite keeps what was last written next to one of the names
+        if (links := path.stat().st_nlink) > 1:  # SQLite keeps the latest writes next to only one of the names
             msg = f"{path} is one of {links} names of the same file (hard links); keep one name, or copy the file"
             raise InvalidArgument(msg)
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
@@ -485,7 +485,7 @@ class Store:
         return map(from_row, self.rows())
 
     def rows(self, heads: set[str] | None = None) -> Iterator[tuple[Any, ...]]:
-        """Iterate over the events as `Study.follow` takes them; each digest is added to `heads`."""
+        """Iterate over the events as `Study.follow` accepts them; each digest is added to `heads`."""
         before = self._row(0)
         [(count, last)] = self._database.execute(
             "SELECT count(*), coalesce(CAST(max(position) AS BIGINT), 0) FROM truearm_event"
@@ -518,7 +518,7 @@ class Verified(NamedTuple):
 
 
 def check_head(noted: str, heads: Iterable[str], where: str | Path) -> None:
-    """Raise if a head that was noted before is not among the digests of a chain."""
+    """Raise if a head that was noted earlier is not among the digests of a chain."""
     wanted = noted.strip().lower()
     if not re.fullmatch("[0-9a-f]{16,64}", wanted):  # fewer digits can be forged by trying
         raise InvalidArgument(f"a head is 16 or more hexadecimal digits, but got {noted!r}")
@@ -530,7 +530,7 @@ def check_head(noted: str, heads: Iterable[str], where: str | Path) -> None:
 def verify(path: str | Path, noted: str | None = None) -> Verified:
     """Check a whole log: its pages, the chain of its digests, and that its events follow from its definition.
 
-    A forger can recompute all digests, but not so that `noted`, a head that was noted before, is one of them.
+    A forger can recompute all digests, but not so that `noted`, a head that was noted earlier, is one of them.
     """
     with Store(path) as store:
         try:

@@ -1,4 +1,4 @@
-"""A study: which arms to pull next, their readings, and what these decide so far.
+"""A study: which arms to pull next, their readings, and what they decide so far.
 
 A study joins a policy, which is pure, to pulls that run at the same time and come back late. Decisions happen at
 two moments only, so that replaying the events repeats them: in `tell` when no pull is out, and in `ask(n)` when
@@ -46,7 +46,7 @@ MAX_BATCH_PULLS = 2**25  # at 32 bytes each in memory; a log from elsewhere may 
 
 
 class Study:
-    """A search for the best arm: ask which arms to pull and tell what they read, until the study is done.
+    """A search for the best arm: ask which arms to pull and tell their readings, until the study is done.
 
     Use it from one thread at a time: threads that share a study hold a lock while they ask or tell, not while they
     measure.
@@ -124,7 +124,7 @@ class Study:
 
     @property
     def done(self) -> bool:
-        """Whether the study has ended; pulls that are still out need not be told."""
+        """Whether the study has ended; pulls that are still out need no answer."""
         return self._decision.verdict is not None
 
     @property
@@ -232,7 +232,7 @@ class Study:
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
-        """Record what a pull read: NaN for a reading that went wrong, infinity on the bad side for a time-out.
+        """Record the reading of a pull: NaN if it failed, infinity on the bad side for a time-out.
 
         The notes of a `Noted` number are kept. The same value again is ignored; another one is an error.
         """
@@ -282,8 +282,8 @@ class Study:
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never started; its draw is handed out again under a new ticket.
 
-        In rounds it is not: the round counts for no arm. A pull that started and was lost, killed or timed out is
-        not released but told as NaN or as an infinity: it may be lost because of what it would have read.
+        In rounds it is not: the round counts for no arm. A pull that started and was lost, killed or timed out
+        must be told as NaN or as an infinity instead: it may be lost because of its value.
         """
         ticket, log = int(self.log.find(pull)), self.log
         if log.has_arrived(ticket):
@@ -314,7 +314,7 @@ class Study:
         return self.log.events()
 
     def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
-        """Call `append` with every event before the study acts on it, and with pulls before they are handed out.
+        """Call `append` with every event before the study acts on it, and with pulls before they are issued.
 
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event. None stops appending.
@@ -396,7 +396,7 @@ class Study:
             self.tell(ticket, value if notes is None else Noted(value, notes))
 
     def _repeat_tells(self, tickets: Sequence[int], arms: Sequence[str], values: Sequence[Any]) -> bool:
-        """Record readings together if all their pulls are out: then no decision comes between them."""
+        """Record readings together if all their pulls are out: then there is no decision between them."""
         log = self.log
         if log.append is not None or self.problem.score_range is not None or not log.are_out(tickets, arms):
             return False
@@ -449,7 +449,7 @@ class Study:
         Pulls handed out by the same `ask` are out already, so that two asks in a row count as one.
         """
         if self.log.out == 0 or self.pulls >= self.max_pulls:
-            return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
+            return False  # tell has decided already, or will: an ask that issues nothing decides nothing
         before = copy.copy(self._decision)
         self._decision.overlapping = True
         self._decide()
@@ -474,7 +474,7 @@ class Study:
             self._act()
 
     def _act(self) -> None:
-        """Open the batch that the policy asks for, or end."""
+        """Open the batch that the policy wants, or end."""
         wanted = self._decision.decide(self.log)
         if not self.done and (self.policy.patient or not self.log.out):  # else `_refill` opens the batch
             self._want(wanted)

@@ -94,7 +94,7 @@ def _metrics(frame: Any, metrics: Sequence[str] | None, others: tuple[str, str])
 
 
 def _run(columns: Mapping[str, Mapping[str, Any]], arm: str, place: int) -> Run:
-    """Return what one run printed, None if it printed nothing."""
+    """Return the metrics of one run, None if it has none."""
     values = {name: float(tapes[arm][place]) for name, tapes in columns.items()}
     found = {name: value if math.isfinite(value) else None for name, value in values.items()}
     return found if any(value is not None for value in found.values()) else None

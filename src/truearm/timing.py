@@ -31,7 +31,7 @@ def time(
 
     Every reading comes from a fresh process, with its own hash seed and place in memory, if all codes are
     statements or functions that such a process can import. Otherwise all are timed in this process, and the result
-    tells you. For a single code the result has its median and an interval for the true median.
+    says so. For a single code the result has its median and an interval for the true median.
 
     Parameters
     ----------
@@ -52,9 +52,6 @@ def time(
     >>> found = time({"join": "''.join(x)", "loop": "s = ''\nfor c in x: s += c"}, setup="x = ['a'] * 500")
     >>> found.best, found.problem.target
     ('join', 'wins')
-    >>> alone = time({"join": "''.join(x)"}, setup="x = ['a'] * 500", runs=10)
-    >>> alone.arms[0].low < alone.arms[0].observed < 0.001
-    True
     """
     such = "such as {'join': \"''.join(x)\", 'loop': function}"
     msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"

@@ -63,10 +63,7 @@ def uniform_sample_size(
     With probability 1 - delta the arm with the largest empirical median has an effective gap of at most
     `tolerance`; its true median is then within `selection_gap` of the best one.
 
-    >>> promise = dict(eps=0.1, B=4, m2=0.5, reach=0.3, adversary="prescient")
-    >>> uniform_sample_size(5, 0.2, 0.1, **promise, constants="paper")
-    3685
-    >>> uniform_sample_size(5, 0.2, 0.1, **promise)
+    >>> uniform_sample_size(5, 0.2, 0.1, eps=0.1, B=4, m2=0.5, reach=0.3, adversary="prescient")
     1138
     """
     half, share = check_positive("tolerance", tolerance) / 2, check_delta(delta) / check_count("k", k)
@@ -158,10 +155,10 @@ def elimination_radius(r: First, k: int, delta: float, B: float, m2: float) -> F
 def counted_elimination_radius(
     r: int, n: int, k: int, *, delta: float, eps: float, B: float, m2: float, reach: float, adversary: str
 ) -> float:
-    """Return alpha_r from the number n of readings each arm really has in round r.
+    """Return alpha_r from the actual number n of readings of each arm in round r.
 
-    >>> promise = dict(delta=0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
-    >>> round(counted_elimination_radius(6, 168, 5, **promise), 6)
+    >>> given = dict(delta=0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
+    >>> round(counted_elimination_radius(6, 168, 5, **given), 6)
     0.178652
     """
     error = median_error(n, round_delta(delta, k, r), eps=eps, B=B, m2=m2, reach=reach, adversary=adversary)
@@ -286,8 +283,6 @@ def quality_bound(
     >>> run = dict(tolerance=0.1, k=4, delta=0.05, eps=0.05, B=4, m2=0.3, reach=0.4, adversary="prescient")
     >>> round(quality_bound(0.2, 10, 0.27, **run).threshold, 6)
     9.637158
-    >>> round(quality_bound(0.2, 10, 0.27, **run, kappa=2, constants="paper").threshold, 6)
-    9.256105
     """
     check_mad_family(B, kappa, constants)
     median, mad = as_arrays(median=median, mad=mad)

@@ -129,7 +129,7 @@ _ROUNDING = 1e-12  # of a mass
 
 @runtime_checkable
 class HasQuantiles(Protocol):
-    """What `shift` must know of a law: its left and right quantiles and its median set."""
+    """What `shift` needs from a law: its left and right quantiles and its median set."""
 
     @property
     def m1(self) -> Interval:

@@ -1,17 +1,9 @@
 """The solver for the least number of pulls of any method, from costs at cuts. Numbers in, numbers out.
 
-A method that errs with chance at most delta must be able to rule out every world in which its answer is
-wrong. For a cut of the line into L and U, the cheapest such world for rival j lifts the mass of L under the best
-arm to p- and that of U under j to p+, at the costs d_1 = kl^-(P_1(L), p-) and d_j = kl^-(P_j(U), p+). Hence
-
-    1/T = max over shares w of min over rivals j and cuts of w_1 d_1 + w_j d_j,
-
-and the expected number of pulls is at least T kl(delta, 1 - delta) (evidence section 3).
-
-Write r_j = w_j/w_1. The least r_j that gives every cut of rival j the cost y is r_j(y) = max over cuts of
-(y - d_1)/d_j, convex in y, and T = min over y of (1 + sum r_j(y))/y. The minimum is where the sum of d_1/d_j over
-the maximizing cuts passes 1, which bisection finds; cuts are added around the maximizing ones until these are
-known well enough. `lab.limits` applies it to attacks, `planning` to what a user expects.
+Evidence section 3 derives T from the costs d_1 and d_j of a cut for the best arm and rival j. The share of rival j
+relative to the best arm is r_j(y) = max over cuts of (y - d_1)/d_j, convex in y, and T = min over y of
+(1 + sum r_j(y))/y. The minimum is where the sum of d_1/d_j over the maximizing cuts passes 1, which bisection
+finds; cuts are added around the maximizing ones until these are known well enough.
 """
 
 import math
@@ -108,7 +100,7 @@ def share_limit(
 ) -> Limit:
     """Return the least number of pulls for finding the largest of several shares (extensions 1.5).
 
-    Shares are as observed, bad readings among them; the decision must hold under eps and adversary. The answer,
+    Shares are as observed, including bad readings; the decision must hold under eps and adversary. The answer,
     by default the arm with the largest share, must be certified as within the tolerance, in points, of the best.
     """
     eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS

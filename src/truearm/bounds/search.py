@@ -1,7 +1,4 @@
-"""Bisection: find where a condition that changes once changes.
-
-For integers in a known range use `bisect.bisect_left(range(n), True, key=holds)`.
-"""
+"""Bisection: find where a condition that changes once changes."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -9,7 +6,7 @@ from collections.abc import Callable
 from truearm.errors import OutOfReach
 
 MAX_COUNT = 1 << 500
-_COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
+_COARSE = 60  # a range has fewer than 2^63 places; numbers that agree in 60 bits are the same float
 
 
 def bracket(
@@ -17,7 +14,7 @@ def bracket(
 ) -> tuple[float, float]:
     """Return two near numbers between which a condition ends, first the one at which it holds.
 
-    The condition is taken to hold at `inside` and not at `outside`, in any order, and is evaluated at neither.
+    The condition is assumed to hold at `inside` and not at `outside`, in any order, and is evaluated at neither.
     `accuracy` and `relative`, a share of the second number, set how near; by default to the last bit.
     """
     while abs(outside - inside) > max(accuracy, relative * abs(outside)):

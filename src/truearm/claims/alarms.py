@@ -118,7 +118,7 @@ def _share(problem: Problem) -> float:
 
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share of missing readings against eps; they count at their worst whatever their share."""
-    declared = None if problem.is_blind else problem.contamination  # a run that Ctrl-C cut is no contradiction
+    declared = None if problem.is_blind else problem.contamination  # Ctrl-C in a run contradicts nothing
     eps = (declared or UNDECLARED).eps
     is_more = exceeds(sample.missing, sample.n, eps, -math.log(_share(problem)))
     return Alarm("missing", arm, sample.missing, sample.n) if is_more else None
@@ -127,7 +127,7 @@ def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share far from the median against eps and, for heavy tails, a Cauchy law's own share.
 
-    Infinities on the bad side are left out: they are what a time-out leaves.
+    Infinities on the bad side are excluded: they are time-outs.
     """
     known = sample.without_missing()  # missing ones have an alarm of their own: evidence T8
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
@@ -144,10 +144,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 
 
 def far_readings(readings: Sequence[float]) -> tuple[int, ...]:
-    """Return which readings lie more than ten robust standard deviations from their median, by their places.
-
-    A description of one arm; infinities are not counted, and nothing follows from it.
-    """
+    """Return the places of finite readings more than ten robust standard deviations from the median."""
     values = np.asarray(readings, dtype=np.float64)
     if not np.isfinite(values).any():
         return ()
@@ -215,15 +212,7 @@ _SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] =
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """An upper bound for eps from checked readings; pass it as `contamination=`.
-
-    >>> found = audit(59, 0, design="fixed")
-    >>> round(found.eps, 4), found.contamination.error
-    (0.0495, 0.05)
-    >>> print(found)
-    At most 4.96% of the readings are bad (95% sure): 0 of 59 checked readings were. What is certified with this
-    bound is wrong with a chance of at most delta + 5%.
-    """
+    """An upper bound for eps from checked readings; pass it as `contamination=`."""
 
     eps: float
     """The share of bad readings is at most this."""
@@ -270,8 +259,8 @@ def audit(
     arms
         The number of arms; each has an equal share of delta, and the worst bound counts.
     of
-        The result whose readings were checked, if there is one. It gives the number of arms, and refuses
-        `design="fixed"` unless the number of its readings was fixed in advance too.
+        The result whose readings were checked, if any. It gives the number of arms, and requires
+        `design="sequential"` unless the number of its readings was fixed in advance too.
     design
         "fixed" if the size of the file or pilot and the number of checks were both chosen in advance;
         "sequential" is valid no matter when you stop checking.

@@ -169,15 +169,15 @@ class Certificate(Verdict):
 
     @property
     def log_threshold(self) -> float | None:
-        """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
+        """The log-evidence that each claim must reach; None when the decision rests on bounds alone."""
         if self.rule is None:
             return None
         return Judge.of(self.problem, (), design=self.design, ordered=self.rule == "pooled").log_threshold
 
     def verify(self, readings: Readings) -> Any:  # noqa: ANN401 - `verification.Verified`
-        """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
+        """Repeat the decision from the raw readings, per arm in order of pull; raise if a part differs.
 
-        A pull without a reading is None in its place. `truearm.verify` does the same for a whole result.
+        None stands for a pull without a reading. `truearm.verify` does the same for a whole result.
         """
         return show("verify_certificate", self, readings)
 

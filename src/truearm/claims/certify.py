@@ -162,7 +162,7 @@ def as_measured(judge: Judge, tapes: Readings) -> Judge:
 
 
 def describe(judge: Judge, i: int, *, known: bool = True) -> Arm:
-    """Return what is known of one arm, for all arms at once; only what was observed unless `known`."""
+    """Return what is known about one arm, for all arms at once; only what was observed unless `known`."""
     name, n, true, core = judge.problem.arms[i], judge.samples[i].n, UNBOUNDED, UNBOUNDED
     if n and known:
         true, core = judge.intervals(i, judge.problem.declared)
@@ -385,7 +385,7 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
 def _ratios_in_rounds(result: Result, reference: str) -> Iterator[Ratio]:
     """Iterate over the ratios in the middle round, with limits that hold together with probability 1 - delta.
 
-    Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
+    Limits relative to the best arm use the level of the decision, those relative to another arm that of all pairs
     (extensions E1).
     """
     judge = as_measured(judge_of(result.certificate, result.readings), result.readings)

@@ -27,7 +27,7 @@ OF_PROBLEM = ("delta", "contamination", "tolerance", "quantile", "at_least", "at
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What is known of one arm."""
+    """What is known about one arm."""
 
     name: str
     n: int
@@ -105,12 +105,12 @@ class Control:
     """All other arms, in their order."""
 
     def named(self, standing: str) -> tuple[str, ...]:
-        """Return the arms of this standing."""
+        """Return the arms with this standing."""
         return tuple(variant.arm for variant in self.variants if variant.standing == standing)
 
     @property
     def settled(self) -> bool:
-        """Whether it is known of every arm whether it is better."""
+        """Whether it is known for every arm whether it is better."""
         return not self.named("open")
 
 
@@ -193,7 +193,7 @@ class Result:
         show("save_page", self, path)
 
     def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
-        """Return what is known of each arm, a row each, as a data frame."""
+        """Return what is known about each arm, a row each, as a data frame."""
         return show("frame", self, backend)
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""A suite: every run prints many numbers, and every number is compared.
-
-Everything follows from the suite and its runs, so that anyone who has both can recompute it (extensions D4).
-"""
+"""A suite: every run prints many numbers, and every number is compared (extensions D4)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +45,7 @@ _KIND_OF: Mapping[Standing, int] = {"worse": WORSE, "not worse": WITHIN, "better
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What is asked of a suite."""
+    """The question about a suite: what is compared, and how."""
 
     problem: Problem
     """Arms, in rounds; delta, contamination and tolerance of all metrics; the goal of those not in `higher`."""
@@ -210,7 +207,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult:
-    """What is known of a suite."""
+    """What is known about a suite."""
 
     suite: Suite
     rounds: int
@@ -233,7 +230,7 @@ class SuiteResult:
         show("save_suite_page", self, path)
 
     def named(self, standing: Standing) -> list[Compared]:
-        """Return the comparisons of this standing."""
+        """Return the comparisons with this standing."""
         return [one for one in self.compared if one.standing == standing]
 
     @property
@@ -274,7 +271,7 @@ class SuiteResult:
 
 
 def judge_suite(suite: Suite, runs: Runs) -> SuiteResult:
-    """Return what is known of a suite from its runs."""
+    """Return what is known about a suite from its runs."""
     progress = Progress(suite).after(runs)
     if not progress.rounds:
         return SuiteResult(suite=suite, rounds=0, uncounted=min(map(len, runs.values())), runs=runs)

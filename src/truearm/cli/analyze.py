@@ -74,7 +74,7 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
 
 @contextmanager
 def _report_delay(files: Sequence[str]) -> Iterator[None]:
-    """Print a line to a terminal if the body takes long, as with --unit on many millions of rows."""
+    """Print a line to a terminal if the body takes long, for example with --unit on many millions of rows."""
     message = f"Still analyzing {', '.join(map(name_of, files)):.60}; Ctrl-C to stop."
     timer = Timer(_SILENT_S, click.echo, (message,), {"err": True})
     timer.daemon = True  # it must not keep the process alive
@@ -87,7 +87,7 @@ def _report_delay(files: Sequence[str]) -> Iterator[None]:
 
 
 def _advice(result: Analysis, value: str | None) -> Iterator[str]:
-    """Say what to know of the file, and what would help; `value` is the column, unless --goal was given."""
+    """Yield notes on the file, and what would help; `value` is the column, unless --goal was given."""
     sizes, problem = set(result.pulls.values()), result.problem
     yield from result.about_data
     if value is not None and problem.target != "share" and looks_like_time(value):

@@ -1,4 +1,4 @@
-"""Show what a verb found: laid out for a person, as JSON, in files, and as an exit code.
+"""Show the result of a verb: as text, as JSON, in files, and as an exit code.
 
 0  decided: certified, separated or good enough, or it is known which arms beat the control; no gate failed
 1  a gate failed: the named command lost, or another one is worse than the baseline
@@ -105,7 +105,7 @@ class Screen(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a verb found, and how to make each form of it."""
+    """The result of a verb, and functions that make each form of it."""
 
     text: Callable[[Screen], str]
     code: int
@@ -121,13 +121,13 @@ def pages() -> ModuleType:
 
 
 def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
-    """Print an answer unless it is `silent`, and write the files that the verb's options name.
+    """Print an answer unless it is `silent`, write the files that options name, and return the exit code.
 
-    Return the exit code: 2 if a file failed.
+    It is 2 if a file cannot be written.
     """
     options = ctx.params
     files = {form: path for form in FORMS if (path := options.get(f"export_{form}")) is not None}
-    aside = "-" in files.values()  # a document has standard output for itself
+    aside = "-" in files.values()  # nothing else may be printed next to a document
     if not silent:
         form = next((answer.forms[form] for form in FORMS if options.get(form)), None)
         click.echo(form().rstrip("\n") if form else answer.text(Screen.here(err=aside)), err=aside)
@@ -149,7 +149,7 @@ def show(ctx: click.Context, answer: Answer, *, silent: bool = False) -> int:
 
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:
-    """Write a text file; a pipe without a reader is an error, and not waited for."""
+    """Write a text file; a pipe without a reader is an error instead of a wait."""
     at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, which has no named pipes in folders
     with open(
         path, "ab" if append else "wb", opener=lambda name, flags: os.open(name, flags | at_once, 0o666)
@@ -183,7 +183,7 @@ def answer_with(
 ) -> Answer:
     """Return all forms of a result, and its exit code.
 
-    `first` are sentences before the answer; `verbose` adds statistics, of `times` too, and what else is known and
+    `first` are sentences before the answer; `verbose` adds statistics, also of `times`, and all that is known and
     assumed; `document` makes the JSON.
     """
     rows = tables.arm_rows(result, voice, ratios)
@@ -217,7 +217,7 @@ def answer_with(
 def exit_code(
     result: Result, *, unless_best: str | None = None, gate: Gate | None = None, strict: bool = False
 ) -> int:
-    """Return the exit code of a result; `unless_best` names the arm that has to be best, `strict` heeds alarms."""
+    """Return the exit code of a result; `unless_best` names the arm that must be best, `strict` counts alarms."""
     if result.status is Status.DOUBTFUL or (strict and result.alarms):
         return DOUBTFUL
     passed = result.answered if gate is None else gate.verdict == "PASS"

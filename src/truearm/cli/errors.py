@@ -25,7 +25,7 @@ from truearm.errors import ARGUMENT, TruearmError, printable
 
 ERROR = 2  # wrong usage, or a command, file, disk or log failed
 INTERNAL_ERROR = "internal error in truearm"
-_SYNONYMS = {  # options of other tools, and words of the theory
+_SYNONYMS = {  # options of other tools, and terms from the theory
     **dict.fromkeys(("--eps", "--epsilon"), "--contamination"),
     **dict.fromkeys(("--alpha", "--confidence", "--error"), "--delta"),
     **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), "--goal"),

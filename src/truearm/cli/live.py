@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _REDRAW_S = 0.2
-_DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
+_DRAWING_SHARE = 20  # drawing may take one twentieth of the time
 _MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
 _BAR_COLUMNS = 12
 _MAX_NEAR = 0.5  # a larger tolerance is not "nearly"
@@ -33,7 +33,7 @@ _STYLES = {"leads": "bold green", "dropped": "dim"}
 def board(
     race: Race, *, unit: str | None, limit: float, suite: Callable[[], Progress | None]
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows, if it is time to, where a race of at most `limit` seconds stands."""
+    """Yield a function that shows, when due, where a race of at most `limit` seconds stands."""
     load("rich.console", "rich.live", "rich.table", "rich.text")
     from rich.console import Console
     from rich.live import Live
@@ -51,7 +51,7 @@ def board(
             return
         progress = _progress(race, now - started, limit, race.study.pulls - pulls)
         picture = _picture(race, unit, suite(), progress, console.width)
-        with hold_signals():  # half a drawing could not be taken back
+        with hold_signals():  # half a drawing could not be erased
             live.update(picture, refresh=True)
         due = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * (time.monotonic() - now))
 
@@ -63,7 +63,7 @@ def board(
         try:
             with hold_signals():  # half a stop would leave the cursor hidden
                 live.stop()
-        except KeyboardInterrupt:  # a second request, right before it could be held
+        except KeyboardInterrupt:  # a second request, just before it could be held
             with hold_signals():
                 live.stop()
             raise

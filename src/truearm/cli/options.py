@@ -15,7 +15,7 @@ from truearm.data.cells import KINDS, Form
 from truearm.errors import InvalidArgument
 from truearm.problem import Contamination, Tolerance, check_delta, check_quantile, refuse
 
-_MIN_DELTA = 1e-30  # smaller shares of it underflow
+_MIN_DELTA = 1e-30  # shares of a smaller one underflow
 _MAX_DELTA = 0.5  # 95% was meant as confidence
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -199,9 +199,9 @@ TIMES = """
 def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the decorator that adds the options of a table to a verb; `more` is for `click.option`, by parameter.
 
-    An option begins at the start of a line: flags, and a metavar that names its type if it takes a value (words in
-    small letters with | between them are choices, "..." makes it repeatable), two spaces, the help. A line that
-    starts with + lists options that verbs share.
+    An option begins at the start of a line: flags, a metavar for the type of its value, two spaces, the help.
+    Lowercase words with | between them are choices, "..." makes an option repeatable. A line that starts with +
+    lists options that verbs share.
     """
     options = [_option(entry, more) for entry in _entries(table)]
 

@@ -83,17 +83,17 @@ _OPTIONS = f"""
 --strict  Exit with 4 also after an alarm.
 """
 _MORE: dict[str, dict[str, Any]] = {
-    "metric": {"is_eager": True},  # a tolerance is read by it
+    "metric": {"is_eager": True},  # the type of a tolerance depends on it
     "metrics": {"is_eager": True, "type": click.Choice([SUITE]), "metavar": None},
     "contamination": {"default": "auto"},
 }
 
 
 class _Race(click.Command):
-    """A command whose -i may have a value, after an equals sign only: in `-i true` the word is a command."""
+    """A command whose -i may have a value, only after an equals sign: in `-i true` the word is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; `-i=1,2` names exit codes that are no failures."""
+        """Parse the arguments; `-i=1,2` names exit codes that are not failures."""
         end = args.index("--") if "--" in args else len(args)
         accepted, words = list[int](), list[str]()
         for word in args[:end]:

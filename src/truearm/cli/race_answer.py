@@ -1,4 +1,4 @@
-"""A race of one metric or of many that has ended, or the study of a log, in every form that is asked for."""
+"""The answer of a race that has ended, of one metric or of many, or of the study in a log, in every form."""
 
 import math
 from collections import Counter
@@ -32,7 +32,7 @@ class Ending:
     """How a race ended."""
 
     elapsed: float | None = None  # seconds that it took; None if a part of it was run earlier
-    late: bool = False  # whether its time limit ended it
+    late: bool = False  # whether the time limit ended it
     stopped: str | None = None  # the command whose run was stopped because the time was up
     budget: int | None = None  # rounds in which a gate was unlikely to be decided, so that it ended early
     decision: LedgerGate | None = None  # the gate of a ledger that this race decided
@@ -94,7 +94,7 @@ def race_answer(race: Race, options: RaceOptions = _REPORT, ending: Ending | Non
 def _notes(
     race: Race, options: RaceOptions, end: Ending, *, undecided: bool, interrupted: bool, own: Iterable[str] = ()
 ) -> list[str]:
-    """Return what else to know of a race, as a paragraph: `own` is about its result."""
+    """Return notes on a race besides its answer, as a paragraph: `own` is about its result."""
     sentences = ["Interrupted."] if interrupted else []
     if undecided and end.late and options.max_time is None:
         sentences.append(f"--max-time allows more than {number(DEFAULT_LIMIT_S / 60)} minutes.")

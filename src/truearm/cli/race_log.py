@@ -49,8 +49,8 @@ class Setting:
     best_of: int = 1  # runs of each command in a round, the best of which is its reading
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
-    guard: str | None = None  # the arm that others must not be worse than, if it was named when the race began
-    builds: Builds | None = None  # how the commands are built, if they are revisions that are
+    guard: str | None = None  # the arm that others must not be worse than, if one was named at the start
+    builds: Builds | None = None  # how revisions are built; None if they are not
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", share_shell(self.commands))
@@ -134,10 +134,10 @@ def create(path: str | Path, study: Study, setting: Setting, suite: Suite | None
 
 @contextmanager
 def open_log(path: str | Path, *, resume: bool = False, yes: bool = False) -> Iterator[Race]:
-    """Open a log and replay its study, which goes on logging there.
+    """Open a log and replay its study, which continues to log there.
 
-    With `resume`, the user is asked first unless they started it, or `yes`, and pulls without a reading count as
-    missing, at their worst: their runs are over.
+    With `resume`, the user must agree first, unless they started it or `yes` is true, and pulls without a reading
+    count as missing, at their worst: their runs are over.
     """
     maker = f"`truearm race --save {path}`"
     refuse(not Path(path).exists(), f"there is no file {str(path)!r}; {maker} makes it")
@@ -170,7 +170,7 @@ def _explain_damage(path: str | Path) -> Iterator[None]:
 
 
 def _agree(path: str, definition: Mapping[str, Any], setting: Setting) -> None:
-    """Return if this user started the log on this machine, or agrees to run its commands; raise otherwise."""
+    """Raise unless this user started the log on this machine or agrees to run its commands."""
     if is_mine(_text(definition), definition.get(_SIGNATURE)):
         return
     name = printable(path)

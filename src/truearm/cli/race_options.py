@@ -23,7 +23,7 @@ from truearm.report.numbers import plural
 
 DEFAULT_LIMIT_S = 180.0  # of a race without -r, -M and --max-time
 DEFAULT_RUNS_PER_BUILD = 5
-_NOT_IN_ROUNDS = "quantile at_least at_most control"  # they ask for something other than wins
+_NOT_IN_ROUNDS = "quantile at_least at_most control"  # these compare something other than wins
 _NEEDS = {  # options, and others of which they need one
     "build": "rev",
     "builds": "build",
@@ -40,7 +40,7 @@ _NEEDS = {  # options, and others of which they need one
 _EXCLUDES = {  # options, and others that contradict them
     "builds": f"runs max_runs best_of parameter_list parameter_scan setup cleanup {_NOT_IN_ROUNDS}",
     "metrics": "metric quantile best_of at_least at_most fail_unless_best time_unit",
-    # what asks another question than a ledger's gates, or would let one be decided twice
+    # what a gate of a ledger does not answer, or would let one be decided twice
     "ledger": f"delta {_NOT_IN_ROUNDS} fdr metrics fail_unless_best fail_if_worse_than strict seed save",
     "runs": "min_runs max_runs",
     "best_of": _NOT_IN_ROUNDS,
@@ -88,7 +88,7 @@ class RaceOptions(SimpleNamespace):
 
 
 def check(options: RaceOptions, given: dict[str, str]) -> RaceOptions:
-    """Refuse options that contradict each other before anything is run; `given` has the flags of those given."""
+    """Refuse options that contradict each other, before anything is run; `given` has the flags that were used."""
     flags = {name: f"--{name.replace('_', '-')}" for name in vars(options)}
     flags |= {"commands": "a command after --"} | given
     for option, others in _NEEDS.items():
@@ -216,7 +216,7 @@ def define(options: RaceOptions, revisions: Sequence[Revision] = ()) -> tuple[Se
 def _check_builds(options: RaceOptions, problem: Problem) -> None:
     """Refuse fewer builds than can decide; the first round of a suite shows which metrics there are."""
     if options.ledger is not None:
-        from truearm.ledger import at_level  # other races start without it
+        from truearm.ledger import at_level  # other races do not need it
 
         problem = at_level(problem, read_account(options).next_level)
     level, threshold = win_level_of(problem.contamination), Judge.of(problem, ()).log_threshold
@@ -228,7 +228,7 @@ def _check_builds(options: RaceOptions, problem: Problem) -> None:
 
 def read_account(options: RaceOptions) -> Account:
     """Return the account of the ledger of a race, which may not exist yet."""
-    from truearm.ledger import read_ledger  # other races start without it
+    from truearm.ledger import read_ledger  # other races do not need it
 
     path, settings = Path(options.ledger), {} if options.expected is None else {"expected": options.expected}
     account = read_ledger(path) if path.exists() and path.stat().st_size else Account()

@@ -48,7 +48,7 @@ from truearm.store import lock
 if TYPE_CHECKING:
     from truearm.ledger import Ledger
 
-MIN_ALONE_S = 3.0  # for which one command alone is measured at least, as in hyperfine
+MIN_ALONE_S = 3.0  # a single command is measured for at least this long, as in hyperfine
 MIN_FORECAST_ROUNDS = 10  # before a gate may end for being out of reach
 _GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
@@ -70,7 +70,7 @@ def start(options: RaceOptions, stack: ExitStack) -> Race:
         suite = Suite(problem=problem, reference=reference, gate=base is not None, **chosen)
     ledger, gate = None, None
     if options.ledger is not None:
-        from truearm.ledger import Ledger, at_level  # other races start without it
+        from truearm.ledger import Ledger, at_level  # other races do not need it
 
         ledger = stack.enter_context(Ledger(options.ledger, **read_account(options).settings))
         gate = _open_gate(ledger, options, setting, revisions)
@@ -240,7 +240,7 @@ def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
 
 
 class _Runner:
-    """The runs of a race: numbered, measured and noted, until there are enough."""
+    """The runs of a race: numbered, measured and logged, until there are enough."""
 
     def __init__(self, race: Race, options: RaceOptions) -> None:
         setting = race.setting
@@ -257,7 +257,7 @@ class _Runner:
         self._started, self._rounds = time.monotonic(), max(self._counts.values(), default=0)
         self._next_forecast = max(MIN_FORECAST_ROUNDS, race.first)
         self._builder = Builder(setting.random_builds) if setting.random_builds else None
-        self._round: dict[str, Run] = {}  # measured with others, and not yet asked for
+        self._round: dict[str, Run] = {}  # measured in this round, and not yet pulled
         self._commands = {command.name: command for command in setting.commands}
 
     def is_settled(self) -> bool:
@@ -314,7 +314,7 @@ class _Runner:
         return self._race.study.problem.censored if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:
-        """Run every command a few times without counting; builds are warmed up in their round."""
+        """Run every command a few times without measuring; builds are warmed up in their round."""
         for i in range(0 if self._builder else self._race.setting.warmup):
             for arm in self._commands:
                 self._measure(arm, f"warmup-{i}")

@@ -1,4 +1,4 @@
-"""`truearm report` and `truearm ledger`: what a saved file shows."""
+"""`truearm report` and `truearm ledger`: show what is in a saved file."""
 
 from functools import partial
 from pathlib import Path

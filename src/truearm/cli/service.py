@@ -140,7 +140,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
 
 
 def _check_template(words: Sequence[str]) -> None:
-    """Refuse a command that cannot start before a pull is asked for, which would be lost."""
+    """Refuse a command that cannot start, before a pull is requested and lost."""
     line = shlex.join(words)
     msg = f"command {line!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
     refuse("{arm}" not in line, msg)
@@ -151,7 +151,7 @@ def _check_template(words: Sequence[str]) -> None:
 
 
 def _report_silence(client: Client) -> None:
-    """Tell the user if the server does not answer: it may start later, or the address is wrong."""
+    """Print a line if the server does not answer: it may start later, or the address is wrong."""
     try:
         _ = client.state
     except ServiceError as error:

@@ -1,1 +1,1 @@
-"""Run commands and Python code as processes, and read numbers off them."""
+"""Run commands and Python code as processes, and read numbers from them."""

@@ -64,7 +64,7 @@ def _choose_shell(line: str, shell: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line and how it is started."""
+    """A command line and how to start it."""
 
     text: str
     name: str = ""  # the arm; the text by default
@@ -151,8 +151,7 @@ def bind(
     r"""Return the command with every ``{parameter}`` replaced by its value, quoted to stay one word.
 
     ``\{n}`` and ``${n}`` are left to the shell. Parameters that the name does not mention are appended to it.
-    Values that the user typed (`typed` names their parameters) are not quoted, and may be whole commands. `place`
-    is where it starts: `cwd` and `env`.
+    Values that the user typed (`typed` names their parameters) are not quoted, and may be whole commands.
     """
     label = name or template
     unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]

@@ -1,4 +1,4 @@
-"""Measure a command: run it once and read one number off it, or a JSON object of them.
+"""Measure a command: run it once and read one number from it, or a JSON object of them.
 
 A pull that goes wrong is never retried and never dropped, because both would be contamination of our own making:
 a time-out counts as worse than any reading; a failure ends the race or is a missing reading (NaN), as the user
@@ -48,7 +48,7 @@ _NUMBER = re.compile(
 )
 _SUITE_BYTES = 1 << 20  # kept of an output that is one JSON object
 _SHELL_TIMEOUT_S = 1.0  # for an empty command
-_SHELL_RUNS = 11  # take some 20 ms and give the median to a tenth
+_SHELL_RUNS = 11  # take about 20 ms and give the median within a tenth
 MAX_METRICS = 1000  # of a run: more are a mistake, such as a list of raw samples with a name each
 _MAX_NAME = 200  # characters of a metric
 _MEASURED = ("wall", "user", "system", "peak_memory")
@@ -94,7 +94,7 @@ class Measurement:
 
 
 def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
-    """Run a command once and read one number off it.
+    """Run a command once and read one number from it.
 
     Metrics are ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
     ``"stdout"`` (the number on the last line printed) and ``"json"`` (an object of them). Raise CommandFailed if

@@ -1,7 +1,7 @@
-"""Run one process to its end, or kill all of it when its time is up.
+"""Run one process to its end, or kill it and its descendants when its time is up.
 
 The clock starts right before the process and stops right after it; everything else is done before or after. Every
-run has a mark in its environment, by which a time-out on Linux also finds children in sessions of their own.
+run has a mark in its environment, by which a time-out on Linux also finds children in other sessions.
 """
 
 import ast
@@ -180,7 +180,7 @@ def check_posix() -> None:
 def _run_to_end(
     options: Mapping[str, Any], mark: str, tails: tuple[Tail, Tail], timeout: float | None
 ) -> "tuple[subprocess.Popen[bytes], float, bool, resource.struct_rusage]":
-    """Start a child and wait for it; kill it when its time is up or this is interrupted, and reap it.
+    """Run a child to its end, or kill it when its time is up or this is interrupted, and reap it.
 
     Return the child, its wall time, whether it timed out, and its usage.
     """
@@ -201,7 +201,7 @@ def _run_to_end(
                 if not is_over:
                     with hold_signals():  # a second interrupt would leave it half killed
                         _kill(process.pid, mark)
-            except KeyboardInterrupt:  # a second one, right before it could be held
+            except KeyboardInterrupt:  # a second one, just before it could be held
                 with hold_signals():
                     _kill(process.pid, mark)
                 raise
@@ -255,7 +255,7 @@ def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
 
 
 def _has_group(pid: int) -> bool:
-    """Return True if a process of a group exists whose leader has ended."""
+    """Return True if a group still has a process after its leader ended."""
     with suppress(PermissionError):  # it exists and belongs to another user
         try:
             os.killpg(pid, 0)
@@ -265,7 +265,7 @@ def _has_group(pid: int) -> bool:
 
 
 def end_runs(pool: ThreadPoolExecutor) -> None:
-    """Kill what the threads of a pool run or are about to, and end the pool: no interrupt arrives in a thread."""
+    """Kill what the threads of a pool run or are about to run, and end the pool: threads get no interrupts."""
     _ends.set()
     for pid, mark in list(_running.items()):
         _kill(pid, mark)

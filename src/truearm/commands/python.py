@@ -1,12 +1,11 @@
 """Time Python code: one number per fresh process, by loops that were calibrated once.
 
 Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
-imported elsewhere, such as a function made inside another one, is timed in this process, and the result says
-so. `timeit` runs the loops.
+imported elsewhere, such as a nested function, is timed in this process, and the result says so.
 
 Load only adds to a block of loops, and most to a long one. So blocks are short, and a reading is their lower
-quartile: a quarter of them undisturbed is enough. (The least block, which `timeit` shows, would favor code with
-more blocks.)
+quartile: a quarter of them undisturbed is enough. (The minimum, which `timeit` shows, would favor code with more
+blocks.)
 """
 
 import builtins
@@ -64,7 +63,7 @@ class FreshTimer:
 
     text: str  # a statement, or a call of an importable function
     setup: str = "pass"  # statements to run before each block, outside of the clock
-    loops: int = 0  # loops of a block; 0 before `calibrate`
+    loops: int = 0  # per block; 0 before `calibrate`
     python: str = sys.executable
     path: tuple[str, ...] | None = None
     """`sys.path` of the process; None for the interpreter's own, and the folder it is started in."""

@@ -1,8 +1,8 @@
 """Check out revisions of a git repository as folders to run commands in, and build them.
 
-A revision is a worktree in a cache with one folder per commit and build command. Git's own files of it move there
-too, so the repository never lists it. Files stay for the next race until they were unused for a month, or changed
-since they were built. ``.`` is the working tree as it is.
+A revision is a worktree in a cache with one folder per commit and build command. Git's files about it move there
+too, so the repository never lists it. A worktree stays for later races until it was unused for a month, or its
+files changed after the build. ``.`` is the working tree as it is.
 
 A race over random builds has a new folder for each revision, and every round builds it again with another seed:
 where code lands in memory changes how fast it runs, and a seed only changes that (extensions U1, U2).
@@ -36,7 +36,7 @@ from truearm.problem import refuse
 WORKING_TREE = "working tree"
 SEED = "TRUEARM_SEED"  # the variable that holds the seed of a build
 MAX_SEED = 2**31 - 1  # from 1 on: linkers take 0 and -1 for something else
-EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored: two of few layouts may be equal by chance
+EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored; fewer may be equal by chance
 MAX_AGE_S = 30 * 86_400
 
 
@@ -159,7 +159,7 @@ class _Repository:
         return revision
 
     def reserve(self, name: str, commit: str | None) -> Revision:
-        """Return a revision with a folder that no other race has, and nothing in it yet."""
+        """Return a revision with a new, empty folder that no other race uses."""
         known = commit or self._commit_working_tree()
         name = WORKING_TREE if commit is None else name
         return self._revision(name, known, self._place(known, secrets.token_hex(4)))
@@ -266,7 +266,7 @@ def _unlist(top: Path, repository: Path) -> None:
 
 
 def _remove(top: Path) -> None:
-    """Remove a worktree and all that is kept about it."""
+    """Remove a worktree and everything stored about it."""
     _marker(top).unlink(missing_ok=True)
     for folder in (top, _git_files(top)):
         shutil.rmtree(folder, ignore_errors=True)

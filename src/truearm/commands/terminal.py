@@ -1,7 +1,4 @@
-"""What a terminal sends and shows: requests to end (Ctrl-C, SIGTERM, SIGHUP, SIGQUIT), and a progress bar.
-
-Requests are obeyed at moments when nothing is left half done.
-"""
+"""Requests to end (Ctrl-C, SIGTERM, SIGHUP, SIGQUIT), and a progress bar."""
 
 import signal
 import sys
@@ -21,20 +18,20 @@ REQUESTS = tuple(  # Windows has no SIGHUP and no SIGQUIT
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
 )
 _HELD = (*REQUESTS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else []))
-ECHO_COLUMNS = 3  # left free behind a drawing: a terminal writes ^C there, and on a full line that begins another
+ECHO_COLUMNS = 3  # free columns after a drawing: a terminal prints ^C there, and would wrap a full line
 _REDRAW_S = 0.1
 MIN_FORECAST_PULLS = 100  # pulls of each arm before a forecast: fewer say little
 Draw = Callable[[float, str], None]
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return True if a stream is a terminal; one that was closed before the start is None."""
+    """Return True if a stream is a terminal; None stands for one that was closed before the start."""
     return stream is not None and stream.isatty()
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn every request to end into KeyboardInterrupt, so that cursor, processes and results are taken care of.
+    """Turn every request to end into KeyboardInterrupt, so that cursor, processes and results are cleaned up.
 
     A signal that is ignored, such as SIGHUP under nohup, stays ignored.
     """
@@ -53,8 +50,8 @@ def interruptible() -> Iterator[None]:
 def hold_signals() -> Iterator[None]:
     """Hold requests to end, and the alarm of a time limit, until the body is done; then obey them.
 
-    Handlers are exchanged, because blocked signals would go to another thread and to a child. A request that would
-    end the process at once, or is ignored, is left alone.
+    Handlers are replaced, because blocked signals would go to another thread and to a child. A signal that would
+    end the process at once, or is ignored, keeps its handler.
     """
     arrived: list[int] = []
     before, is_held = {}, True

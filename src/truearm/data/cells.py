@@ -34,7 +34,7 @@ _DATES = (datetime.date, datetime.time, np.datetime64)
 
 
 class Form(NamedTuple):
-    """How a file is written, where its ending does not say it."""
+    """The format of a file, where its ending does not show it."""
 
     sep: str | None = None
     encoding: str | None = None
@@ -71,17 +71,17 @@ PLAIN = Form()
 
 
 def quote(column: str) -> str:
-    """Return the name of a column in SQL."""
+    """Return the name of a column as SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return text in SQL."""
+    """Return text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def addresses(files: Iterable[Path]) -> str:
-    """Return paths in SQL; no character in them stands for other names."""
+    """Return paths as SQL; no character in them is a wildcard."""
     names = (re.sub(r"([*?\[])", r"[\1]", file.absolute().as_posix()) for file in files)
     return f"[{', '.join(map(literal, names))}]"
 

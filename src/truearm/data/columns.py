@@ -145,14 +145,8 @@ def assemble(
 ) -> Dataset:
     """Return the readings of each arm from rows; those of one unit become one (extensions 2).
 
-    Parameters
-    ----------
-    labels
-        The names of the arms, and which of them each row is of.
-    groups
-        Which unit or round each row is of, numbered in order of first appearance.
-    order
-        What rows are put in order by.
+    Labels are the names of the arms and the arm of each row, groups the unit or round of each row, numbered in
+    order of first appearance. Rows are sorted by `order`.
     """
     arms, places = labels[1], _places(*labels, order)
     data = Dataset({}, columns.order is not None, notes=similar_names(places))
@@ -181,10 +175,7 @@ def assemble_wide(
 ) -> Dataset:
     """Return the readings of a table with one column per arm, and perhaps one for a unit or a round.
 
-    Parameters
-    ----------
-    is_padded
-        Whether columns were rows, so that empty cells at the end of one say only that it is shorter.
+    If `is_padded`, columns were rows, and empty cells at the end of one only mean that it is shorter.
     """
     for name, tape in tapes.items() if is_padded and len(tapes) > 1 else ():
         counts = tape.size > 2 and is_counter(name)
@@ -258,7 +249,7 @@ def check_number_of_arms(n: int, arm: str | None = None, kind: str = "columns") 
 
 
 def similar_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a note on arms whose names differ only in case or blanks, if there are any."""
+    """Return a note on arms whose names differ only in case or blanks, if any."""
     same = defaultdict(list)
     for name in names:
         same["".join(name.split()).casefold()].append(name)
@@ -268,7 +259,7 @@ def similar_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def words_message(words: str, readings: Sequence[str]) -> str:
-    """Return the message for a wide table with a column of words: it seems to be long, or to name its rows."""
+    """Return the error message for a wide table with a column of words: it is probably long, or names its rows."""
     named = [name for name in readings if name.casefold() == "value"]
     value = [*named, *(name for name in readings if not is_counter(name)), *readings, "COLUMN"][0]
     msg = f"column {words!r} holds words; name the columns: arm={words!r}, value={value!r}"
@@ -282,5 +273,5 @@ def is_counter(name: str) -> bool:
 
 
 def looks_like_time(column: str) -> bool:
-    """Return True if a column is named like a time, of which less is usually better."""
+    """Return True if a column is named like a time, where less is usually better."""
     return re.search(rf"(?:^|[^a-z])(?:{_TIMES})(?:$|[^a-z])", column.lower()) is not None

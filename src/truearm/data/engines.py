@@ -32,9 +32,9 @@ from truearm.problem import refuse
 MAX_ROWS = 1 << 24  # readings in memory; more are counted
 MAX_GROUPS = 1 << 22  # units or rounds whose names are fetched
 HEAD_ROWS = 1 << 16  # first rows: they show where readings are dense, undeclared units, and columns of words
-_PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
+_PARTS = 1 << 12  # buckets of a zone: with smooth laws each holds less than a thousandth of the readings
 _TABLE_CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
-_MAX_PASSES = 3  # over the data for figures beside the decision; the decision takes as many as it needs
+_MAX_PASSES = 3  # over the data for other figures; the decision takes as many as it needs
 _MAX_ZONES = 64  # buckets that one query counts again
 _MISSING, _LOWEST, _HIGHEST = -1.0, -2.0, -3.0  # numbers of buckets that no ruler has
 
@@ -104,7 +104,7 @@ def _knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
 def load_rows(rows: Any, columns: Columns, reduction: Reduction, parts: Sequence[Any] = ()) -> Dataset:  # noqa: ANN401
     """Return the readings of more than `MAX_ROWS` prepared rows: one per unit or round, or counts.
 
-    Parts are the same rows, and share no group: medians of all groups at once take much memory.
+    `parts` are the same rows, split so that they share no group: medians of all groups at once need much memory.
     """
     msg = f"order={columns.order!r} needs rows one by one, and there are more than {MAX_ROWS:,}; remove order"
     refuse(columns.order is not None, msg, "order", columns.order)
@@ -205,7 +205,7 @@ class Counter:
     def refine(self, needed: set[int], wanted: set[int]) -> bool:
         """Count some buckets again, in finer ones or value by value; return False if there is nothing to do.
 
-        Another pass is made for the buckets needed; those wanted come along in the first passes.
+        Needed buckets always cause another pass; wanted ones are only added to the first passes.
         """
         lows, highs = self.counts.hull()
         held = np.sum([column.counts for column in self.counts.columns.values()], axis=0)

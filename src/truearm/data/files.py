@@ -1,6 +1,6 @@
-"""Files as tables: CSV, TSV, Parquet, JSON lines, packed or not, folders and patterns of them, through DuckDB.
+"""Files as tables: CSV, TSV, Parquet, JSON lines, compressed or not, folders and patterns of them, through DuckDB.
 
-JSON, Excel and Arrow files are read whole. A query in SQL reads what is unusual, and files of databases.
+JSON, Excel and Arrow files are read whole.
 """
 
 import codecs
@@ -36,13 +36,13 @@ from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 from truearm.problem import refuse
 
-_TABLES = ("csv", "tsv", "parquet", "jsonl")  # kinds of which a folder may have several files
+_TABLES = ("csv", "tsv", "parquet", "jsonl")  # a folder may have several files of these kinds
 _TEXTS = ("csv", "tsv", "jsonl", "json")
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
 _SEPARATORS = ",;\t|"
 _HEAD_LINES = 64  # lines of a file in which its header is looked for
-_MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: they are allocated whether filled or not
+_MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: empty cells are allocated too
 _SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # one line per command
 _MARKS = {"utf-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "utf-16": (b"\xff\xfe", b"\xfe\xff")}
 _BINARIES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}  # by their first bytes
@@ -74,7 +74,7 @@ def load_files(paths: list[str], columns: Columns, reduction: Reduction, form: F
 
 
 def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path], str]:
-    """Return the files that paths, patterns and folders stand for, in UTF-8, and what kind of files they are."""
+    """Return the files that paths, patterns and folders stand for, in UTF-8, and their kind."""
     files = [file for path in paths for file in ([_spool(folder)] if path == "-" else _find_files(path))]
     kinds = {form.kind or ("folder" if file.is_dir() else _kind(file)): file for file in reversed(files)}
     if len(kinds) > 1 and not set(kinds) <= {"csv", "tsv"}:
@@ -91,7 +91,7 @@ def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path],
 def _find_files(path: str) -> list[Path]:
     """Return the file of that name, those in a folder, or those that a pattern matches."""
     file = Path(path)
-    with suppress(OSError, ValueError):  # a name that no file can have
+    with suppress(OSError, ValueError):  # not a valid file name
         if path and file.is_dir():
             found = sorted(one for one in file.rglob("*") if one.is_file() and _plain_kind(one) in _TABLES)
             samples = next(file.rglob("new/sample.json"), None)  # of criterion
@@ -141,7 +141,7 @@ def _binary_ending(start: bytes) -> str | None:
 
 
 def _decode(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
-    """Return a file of text in UTF-8: another encoding is named, or begins with its mark."""
+    """Return a text file in UTF-8; another encoding must be named, or the file has a byte order mark."""
     if kind not in _TEXTS or file.suffix.lower() == ".zst" or file.is_dir():
         return file
     try:
@@ -215,11 +215,11 @@ class _Reader:
     def __init__(self, files: Sequence[Path], kind: str, columns: Columns, form: Form) -> None:
         self.files, self.kind, self.columns, self.form = files, kind, columns, form
         self.connection = duckdb.connect()
-        self.fetch("SET enable_progress_bar = false")  # it would be printed among the answer
+        self.fetch("SET enable_progress_bar = false")  # it would be printed into the answer
         self.fetch("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
 
     def relation(self, query: str | None) -> Relation:
-        """Return what a query makes of the files, or all of their rows."""
+        """Return the rows that a query selects from the files, by default all."""
         with explain_errors(repr(self.files[0].name) if len(self.files) == 1 else "one of the files"):
             read = {"parquet": self.parquet, "jsonl": self.json_lines}.get(self.kind, self.csv_lines)
             source, names = read()
@@ -240,7 +240,7 @@ class _Reader:
 
     @property
     def options(self) -> str:
-        """How columns that folders name are read: as text."""
+        """The option by which columns that folders name are read as text."""
         types = ", ".join(f"{literal(key)}: VARCHAR" for key in self.keys)
         return f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
 

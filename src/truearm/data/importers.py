@@ -1,9 +1,9 @@
 """Exports of benchmark and evaluation tools, and of truearm itself, as readings.
 
-An export knows what was drawn independently: for hyperfine a run, for pyperf a process. The others measure in one
-process: a reading is a round, a repetition or a sample of it. Times become seconds, in order of measurement, and
-less is better. A file with statistics alone is refused: nothing follows from those that holds for bad readings.
-Scores of models are compared on the same items.
+The format determines what was drawn independently: for hyperfine a run, for pyperf a process. The others measure
+in one process: a reading is a round, a repetition or a sample. Times become seconds, in order of measurement, and
+less is better. A file with statistics alone is refused: they say nothing about bad readings. Scores of models are
+compared on the same items.
 """
 
 import csv
@@ -146,7 +146,7 @@ def _truearm(data: Document) -> Runs:
 
 
 class _Tool(NamedTuple):
-    """A tool: how its documents are recognized and read, and what each of its readings is."""
+    """A tool: how its documents are recognized and read, and what one reading is."""
 
     name: str
     runs: Callable[[Any], Runs]
@@ -346,7 +346,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def unpack(file: Path) -> Any:  # noqa: ANN401 - a binary file
-    """Open a file that may be packed by gzip."""
+    """Open a file that may be compressed by gzip."""
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
@@ -367,7 +367,7 @@ def _read_facts(tool: _Tool, data: Document) -> dict[str, Any]:
 
 
 def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; a name twice in it is refused."""
+    """Return a JSON object; refuse duplicate names."""
     check_distinct(name for name, _ in pairs)
     return dict(pairs)
 
@@ -378,7 +378,7 @@ def parse_float(text: str) -> float | str:
 
 
 def read_json(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return what a JSON file holds, packed or not; a name twice in one object is refused."""
+    """Return the content of a JSON file, compressed or not; refuse duplicate names in an object."""
     try:
         with unpack(file) as opened:
             return json.load(opened, object_pairs_hook=distinct_keys, parse_float=parse_float)

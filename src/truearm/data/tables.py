@@ -128,7 +128,7 @@ class Table:
         self.names, self.form, self.is_padded = list(self._cells), form, is_padded
 
     def load(self, columns: Columns, reduction: Reduction) -> Dataset:
-        """Return the readings of each arm, in the order of the rows unless a column says another one."""
+        """Return the readings of each arm, in the order of the rows unless a column gives another one."""
         columns.check_in(self.names)
         self.check_head(columns)
         return self._load(columns, reduction)
@@ -197,7 +197,7 @@ class Table:
         if is_wide and bad:
             readings = [name for name, tape in tapes.items() if not np.isnan(tape).all()]
             for name, mask in sorted(bad.items(), key=lambda item: is_counter(item[0])):
-                words = name not in readings and np.count_nonzero(mask) > 1  # one word is a slip
+                words = name not in readings and np.count_nonzero(mask) > 1  # a single word is a typo
                 cell = self._cell(name, first[name]) if words else None
                 if isinstance(cell, str) and not _NUMBER_START.match(cell.strip()):  # nor a date
                     raise InvalidArgument(words_message(name, readings), "arm")
@@ -206,7 +206,7 @@ class Table:
                 raise bad_cell(self._cell(name, row), row + 1, name)
 
     def _labels(self, name: str, rows: int | None = None) -> tuple[list[str], Codes]:
-        """Return the different names in the first rows of a column, and which of them each row has, or -1."""
+        """Return the distinct names in the first rows of a column, and the index of each row's name, or -1."""
         series = self._cells[name]
         # a series of narwhals, of which no cell becomes an object
         if rows is None and str(getattr(series, "dtype", "")) == "String":
@@ -335,7 +335,7 @@ class Relation(Table):
         return self._fetch(f"SELECT {cell} AS place FROM {_SOURCE}")["place"]
 
     def _load_large(self, columns: Columns, reduction: Reduction, n: int) -> Dataset:
-        """Return readings that DuckDB counts, or those of units that it makes."""
+        """Return counts of readings, or one reading per unit, both computed by DuckDB."""
         value = str(columns.value)
         cells = {"arm": self._name(str(columns.arm))}
         cells |= {"grp": self._name(columns.group)} if columns.group is not None else {}
@@ -421,7 +421,7 @@ def _note_unreadable(n: int, column: str) -> list[str]:
 
 
 def _order_keys(cells: NDArray[Any], column: str) -> NDArray[Any]:
-    """Return what rows are put in order by: text is read as whole numbers, numbers or times."""
+    """Return the keys to sort rows by: text is read as whole numbers, numbers or times."""
     empty = [_is_empty(cell) for cell in cells] if cells.dtype.kind == "O" else cells != cells  # noqa: PLR0124
     msg = f"row {np.argmax(empty) + 1} of column {column!r} is empty, so its place in the order is unknown"
     refuse(np.any(empty), f"{msg}; fill it, or remove such rows", "order", column)
@@ -444,13 +444,13 @@ def _order_keys(cells: NDArray[Any], column: str) -> NDArray[Any]:
 
 
 def _is_empty(cell: object) -> bool:
-    """Return True if a cell is empty, by any of the names that programs have for it."""
+    """Return True if a cell is empty or contains a word that stands for that."""
     text = str(cell)
     return not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
 
 
 def _label_cells(cells: Sequence[object]) -> tuple[list[str], Codes]:
-    """Return the different names in cells in order of first appearance, and which of them each cell has, or -1."""
+    """Return the distinct names in cells, in order of first appearance, and the index of each cell's, or -1."""
     labels = cells
     if not set(map(type, cells)) <= {str}:  # 1 and 1.0 are equal, but written differently
         labels = ["" if _is_empty(cell) else str(cell) for cell in cells]

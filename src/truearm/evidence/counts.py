@@ -46,7 +46,7 @@ class Counted:
     """Where to note the buckets to refine; None if they cannot be refined."""
 
     def at(self, edges: Floats) -> "Counted":
-        """Return the counts at edges that no bucket reaches across."""
+        """Return the counts at edges that no bucket crosses."""
         full = np.flatnonzero(self.counts)
         places = edges.searchsorted(self.lows[full], "right") - 1
         counts, lows, highs = (

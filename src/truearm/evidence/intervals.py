@@ -64,7 +64,7 @@ def rank_pairs(
     return ranks_of(n, quantile, check_delta(delta), *trust, design=check_design(design)), inner
 
 
-@lru_cache(maxsize=4096)  # many arms have the same number of readings, and a page asks at many contaminations
+@lru_cache(maxsize=4096)  # many arms have equally many readings, and a page uses many contaminations
 def ranks_of(
     n: int, quantile: float, delta: float, eps: float, adversary: Adversary, *, design: Design
 ) -> tuple[int, int]:
@@ -118,8 +118,6 @@ def quantile_interval(
     It contains the whole set of q-quantiles of the law of the true readings, for every law, with ties or
     without, whatever the contaminated readings are. Parameters as in `identification`.
 
-    >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1, design="fixed")
-    Interval(low=35.0, high=66.0)
     >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1)
     Interval(low=30.0, high=71.0)
     """
@@ -249,7 +247,7 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
 
 
 def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
-    """Return both ends of runs of `rank` neighbors; `wide` runs of buckets certainly hold that many readings."""
+    """Return both ends of runs of `rank` neighbors; `wide` runs of buckets contain at least that many readings."""
     if sample.buckets is None:
         return _windows(sample.values, rank, center)
     lows, (highs, ends, _, _) = sample.values, sample.buckets

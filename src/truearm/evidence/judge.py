@@ -1,8 +1,8 @@
 """The judge: the evidence against each arm, whether it is enough, and how far a decision holds.
 
-A judge holds the problem, the samples, the rule with its threshold, the leader and the arms that led. Policies,
-analyses, certificates, gates and pages only ask it. What is compared is a `Target`; rejections, tolerances,
-margins and breakdown points are searches over contamination and shift of its evidence. Bigger is better here.
+Policies, analyses, certificates, gates and pages only query it. What is compared is a `Target`; rejections,
+tolerances, margins and breakdown points are searches over contamination and shift of its evidence. Bigger is
+better here.
 """
 
 import math
@@ -92,7 +92,7 @@ class Judge:
     ) -> "Judge":
         """Return the judge of a problem, by default before the first reading.
 
-        `ordered` says that it is known which arm was followed when (evidence T5).
+        `ordered` means that it is known which arm was followed when (evidence T5).
         """
         if samples is None:
             samples = [start_sample(problem, arm) for arm in problem.arms]
@@ -173,7 +173,7 @@ class Judge:
     def intervals(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
         """Return where an arm's true value lies, for all arms at once, and what contamination alone leaves of it.
 
-        The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
+        The second is an estimate. The contamination may differ from the declared one.
         """
         return self.target.intervals(self.samples[arm], contamination, self._share, self.design)
 

@@ -46,7 +46,7 @@ class Trust(NamedTuple):
         return cls(declared.eps, declared.adversary)
 
     def mass(self, share: Floats) -> Floats:
-        """Return g: the least chance that a reading is clean and in a set that has this share of clean ones."""
+        """Return g: the least chance that a reading is clean and in a set with this share of clean readings."""
         if self.adversary is Adversary.MALICIOUS:
             return np.maximum(0.0, share - self.eps)  # audit 2.A
         return np.maximum(0.0, (1 - self.eps) * share)  # audit 2.A

@@ -36,8 +36,8 @@ from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Contamination, Design, Interval
 
 _FINITE = np.finfo(np.float64).max
-_LARGEST = _FINITE / 4  # a margin beyond it is not searched for: sums would overflow
-_LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
+_LARGEST = _FINITE / 4  # margins are searched up to here: sums must not overflow
+_LARGEST_LOG = 700.0  # log of the largest factor: beyond it `expm1` overflows
 _RATIO_ACCURACY, _SPAN_ACCURACY = 1e-4, 1e-6  # of a margin: of a logarithm, and as a share of the readings' span
 _STRIDE = 64  # buckets that are ruled out together
 _ENOUGH_NATS = 100.0  # nats: no threshold is higher, so above it a bound is enough

@@ -15,7 +15,7 @@ from truearm.evidence.search import Evidence, Portfolio
 from truearm.evidence.targets import PLAIN, Query, Target
 from truearm.problem import Adversary, Design
 
-REFUTED = 1e6  # nats; stands for infinity, which JSON does not have
+REFUTED = 1e6  # nats; stands for infinity, which JSON lacks
 _ROUNDING = 1e-9  # of sums of scores
 
 BETS = 0.99 * 2.0 ** (-np.arange(17) / 2)  # extensions B2: a bet for every size of the gap, equal weights

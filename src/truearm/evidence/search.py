@@ -25,7 +25,7 @@ Term = Callable[[Floats, NDArray[Any], Any], Floats]
 """(count in the null's favor, n, level) -> log-evidence."""
 
 PIECES = 32  # of the whole axis at the start
-FANOUT = 8  # pieces an open piece is cut into; 4 to 16 cost the same within 20 %
+FANOUT = 8  # pieces that an open piece is cut into; 4 to 16 cost the same within 20%
 UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
 TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 _LARGEST = np.finfo(np.float64).max
@@ -169,9 +169,8 @@ def least(
 ) -> Evidence:
     """Return the least value of a product by branch and bound: exact on ranks, else below it by the accuracy.
 
-    A place `near` the minimum saves time and never changes the value. For callers that only ask whether it is
-    `enough`, the value is on the right side of that and need not be the minimum. The accuracy is how much may be
-    lost, in nats, and relative above 1 nat.
+    A place `near` the minimum saves time and never changes the value. With `enough`, the value is on the right
+    side of it and need not be the minimum. The accuracy is how much may be lost, in nats, relative above 1 nat.
     """
     grid = product.grid if near is None else np.sort(np.append(product.grid, near))
     ranks = grid.dtype.kind == "i"

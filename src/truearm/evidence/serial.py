@@ -4,7 +4,7 @@ The null: the readings of each arm are independent draws of one law, whatever it
 arms are independent. Then the rank of each reading among the earlier ones is uniform and independent of them;
 ties are broken by a fixed hash, so the same tape always gives the same evidence. Bettors expect the next rank on
 the side where the last ones were, over several memories. Fixed shares of a capital of 1 go to them and to cash,
-and every `EVERY` ranks a part of all capital is divided again, so that bets are left for a load that comes late.
+and every `EVERY` ranks a part of all capital is redistributed, so that bets are left for a load that comes late.
 The capital is a nonnegative martingale: the chance that it ever reaches x is at most 1/x. After `FULL` readings
 the ranks are those of blocks, ranked among blocks of the same epoch (T12b). Only the highest capital of each
 arm's tape is used, because it does not depend on the policy (T12c).
@@ -28,7 +28,7 @@ MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)  # over how many ranks bettors avera
 STRENGTH = 12.0  # bet per expected distance from 1/2: best for small ones, 1 / variance of a uniform rank
 LIMIT = 1.9  # largest bet; at 2 one rank at the wrong end takes all capital
 CASH = 0.5  # part of the capital that never bets: it costs ln 2 at most, and pays for bets on late loads
-EVERY, SHARED = 32, 0.1  # after this many ranks this part is divided again; .03 to .2 find nearly as many loads
+EVERY, SHARED = 32, 0.1  # after this many ranks this part is redistributed; .03 to .2 find nearly as many loads
 LOOKS = (64, 1.0)  # a look is due after this many readings, and this growth
 
 _KEEP = tuple(0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES)

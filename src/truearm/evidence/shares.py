@@ -252,8 +252,8 @@ def is_binary(samples: Sequence[Sample]) -> bool:
 def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
     """Return a limit at which shares would decide where quantiles tie, in the user's units; None if no limit does.
 
-    Only readings with few distinct values are tried. The error probability is divided among all limits that are
-    tried, so that the decision at that limit holds despite the search.
+    Only readings with few distinct values are tried. The error probability is split over all limits tried, so that
+    the decision at that limit holds despite the search.
     """
     from truearm.evidence.judge import Judge
 

@@ -1,7 +1,6 @@
 """What is compared: the interface between the judge and a target (a quantile, a share, wins in rounds).
 
-A target turns two samples, an assumed contamination and a shift into log-evidence. The judge knows nothing else
-about it: it compares the evidence with thresholds, and searches over contaminations and shifts.
+A target turns two samples, an assumed contamination and a shift into log-evidence.
 """
 
 import math
@@ -120,7 +119,7 @@ class Target(ABC):
         return sorted((i for i in among if samples[i].size), key=lambda i: -self.looks(samples[i]))
 
     def optimism(self, sample: Sample, pulls: int) -> float:
-        """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
+        """Return how good an arm may be after this many pulls of all arms, to choose the next pull."""
         slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, sample.n))  # extensions D1
         return self.looks(sample) + slack
 

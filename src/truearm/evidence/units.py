@@ -47,7 +47,7 @@ class Suspect(NamedTuple):
 
     @property
     def is_confounded(self) -> bool:
-        """Whether every arm has one unit of its own, with several readings: arm and unit are the same."""
+        """Whether each arm has its own single unit with several readings, so that arm and unit are the same."""
         pairs = np.unique(np.stack((self.arms, self.units)), axis=1)
         arms = np.unique(self.arms, return_counts=True)[1]
         return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
@@ -56,10 +56,9 @@ class Suspect(NamedTuple):
         """Return a p-value of "readings of one unit are no more alike than readings of different units".
 
         The statistic is the sum over units of (sum of ranks)^2/size, ranks centered inside each arm and divided by
-        the arm's number of readings. If units do not matter, the readings of an arm are exchangeable. The p-value
-        is 1/b if the b-th permutation is the first to reach the statistic of the readings: with probability at
-        most 1/b none of b-1 does (extensions 2). The search ends at `level`. Missing readings, units with one
-        reading and arms with one unit do not count.
+        the arm's number of readings. The p-value is 1/b if the b-th permutation is the first to reach it
+        (extensions 2). The search ends at `level`. Missing readings, units with one reading and arms with one unit
+        do not count.
         """
         parts = _rank_by_arm(self.values, self.units, self.arms)
         if not parts:

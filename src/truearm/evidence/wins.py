@@ -79,7 +79,7 @@ def log_evidence(found: Score, p0: float, prior: Prior = PRIOR, design: Design =
 
 
 def least_rounds(p0: float, log_bar: float) -> int:
-    """Return after how many rounds an arm that wins all of them can be shown to win; 0 if it never can."""
+    """Return the number of rounds after which an arm that wins all of them is shown to win; 0 if it never is."""
     return next(n for n in itertools.count(1) if log_evidence(Score(n, n), p0) >= log_bar) if p0 > 0 else 0
 
 

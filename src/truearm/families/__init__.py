@@ -1,8 +1,8 @@
 """Laws of readings: quantiles from both sides, robust moments, and the paper's two families of laws.
 
 A law has m1, the set of its medians; m2, its median absolute deviation; and m4, the median absolute
-deviation of the distance to the median. Definition 2 asks the distribution function F to rise with slope
-at least 1/(B m2) between the quantiles 1/2 - reach and 1/2 + reach; Definition 3 asks it also within 2 m2
+deviation of the distance to the median. Definition 2 requires the distribution function F to rise with slope
+at least 1/(B m2) between the quantiles 1/2 - reach and 1/2 + reach; Definition 3 requires it also within 2 m2
 of the median. The least slope of F between two points of an interval is the essential infimum of F' there
 (F grows at least by the integral of F', and F' is a limit of slopes), so atoms neither help nor hurt.
 
@@ -56,7 +56,7 @@ class Law(ABC):
     """The law of the true readings of one arm, with atoms allowed.
 
     Functions of a law take a float or an array and return the same. Where the median is not unique, m2 and m4 are
-    taken around its midpoint, and are themselves midpoints, as for the medians of data.
+    relative to its midpoint, and are themselves midpoints, as for the medians of data.
 
     >>> law = gaussian(10.0, 2.0)
     >>> law.m1
@@ -439,7 +439,7 @@ def piecewise(
 ) -> Law:
     """Return the law made of atoms (value, mass) and uniform bars (low, high, mass); bars may overlap.
 
-    Masses are divided by their sum; those that are 0 are left out.
+    Masses are divided by their sum; those that are 0 are dropped.
 
     >>> piecewise(bars=[(0.0, 1.0, 0.5), (3.0, 4.0, 0.5)]).m1
     Interval(low=1.0, high=3.0)
@@ -568,8 +568,6 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     >>> from scipy import stats
     >>> round(of(stats.expon()).m2, 6)
     0.481212
-    >>> of(stats.binom(4, 0.5)).m1
-    Interval(low=2.0, high=2.0)
     """
     if isinstance(frozen, Law):
         return frozen

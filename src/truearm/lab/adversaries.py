@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from truearm.lab.arms import Instance
 
 Marks: TypeAlias = NDArray[np.bool_]
-Bad: TypeAlias = float | Law  # what a bad reading is: always this value, or drawn from this law
+Bad: TypeAlias = float | Law  # a bad reading: always this value, or drawn from this law
 Spoils: TypeAlias = Literal["any", "top", "bottom"]
 
 
@@ -195,7 +195,7 @@ class Mixture(Attack):
 class Drifting(Attack):
     """An oblivious attack that changes with time but sees no readings.
 
-    `path` is called with the places on the tape, counted from 0, and the arm; it gives the values of bad readings.
+    `path` gets the places on the tape, counted from 0, and the arm, and returns the values of bad readings.
     """
 
     eps: float
@@ -211,7 +211,7 @@ class Drifting(Attack):
 class Prescient(Attack):
     """An attack that sees the whole tape, past and future, before it chooses the bad values.
 
-    `choose` is called with the law, the true readings, the marks and the arm; it gives a value for every place.
+    `choose` gets the law, the true readings, the marks and the arm, and returns a value for every place.
     """
 
     eps: float
@@ -302,8 +302,7 @@ def benign(instance: "Instance", eps: float) -> Stationary:
 def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Stationary:
     """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
 
-    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
-    that the power allows (audit 2.A), so it moves each median as far as contamination can.
+    It moves each median as far as contamination can (audit 2.A).
     """
     check_instance(instance)
     power = check_adversary(adversary)

@@ -1,7 +1,7 @@
 """`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
 
-Read it next to the policy, which gives the reasons. It differs only in speed: sorted readings are merged in place,
-the evidence of past legs at a remembered cut is cached, and the search for the least cut halves ranges of ranks.
+Read it next to the policy, which gives the reasons. For speed, sorted readings are merged in place, the evidence
+of past legs at a remembered cut is cached, and the search for the least cut halves ranges of ranks.
 """
 # ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 

@@ -1,7 +1,4 @@
-"""The default policy on compiled code (extra `lab`): the same decisions, draw for draw, as the policy object.
-
-The compiled steps are in `compiled_toptwo`; this module has their arrays and runs them.
-"""
+"""The default policy on compiled code (extra `lab`): the same decisions, draw for draw, as the policy object."""
 
 import math
 from collections.abc import Callable

@@ -30,10 +30,10 @@ _FAR = -40.0  # log of a tail too small to change a sum with 1
 _ACCURACY = 1e-13  # relative, of the continued fraction
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
-_MAX_STEPS = 1e5  # of the fraction; near the middle it takes about the root of the count
+_MAX_STEPS = 1e5  # of the fraction; near the middle it needs about the square root of the count
 
 
-# without "_nrt" functions do not count references to arrays, which took half of the time; none may allocate one
+# without "_nrt" functions do not count references to arrays, half of the time; so none may allocate one
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 _INNER = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 

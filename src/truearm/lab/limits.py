@@ -1,7 +1,7 @@
 """Limits: how many pulls any method needs, from the laws of the readings alone.
 
-`truearm.bounds.limits` has the solver. Here the laws are those of an instance under an attack, for methods that
-know what a user declares, or also the shape of the laws.
+The laws are those of an instance under an attack, for methods that know what a user declares, or also the shape of
+the laws. `truearm.bounds.limits` has the solver.
 """
 
 import math
@@ -122,7 +122,7 @@ def is_decidable(laws: Sequence[Observed | Law], levels: Levels, *, best: int = 
 def _against(
     laws: Sequence[Observed | Law], best: int, tolerance: float
 ) -> tuple[Observed, list[Observed], list[int]]:
-    """Return the leader, the different laws of its rivals made worse by the tolerance, and which one each has."""
+    """Return the leader, the distinct laws of its rivals made worse by the tolerance, and each rival's index."""
     for law in laws:
         require(isinstance(law, Observed | Law), "laws", law, "be laws", "use those of truearm.families")
     tolerance = as_number("tolerance", tolerance, "use a number such as 0.1")

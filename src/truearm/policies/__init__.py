@@ -34,7 +34,7 @@ SHARES = (0.05, 0.95)  # limits of an arm's share of a batch of two arms; eviden
 
 
 class Told(NamedTuple):
-    """Readings of one arm: which of its pulls they answer, counted from 0 in order of issue, and their values."""
+    """Readings of one arm: the pulls they answer, counted from 0 in order of issue, and their values."""
 
     indices: NDArray[np.intp]
     values: NDArray[np.float64]
@@ -70,7 +70,7 @@ def put(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What every policy that asks a judge needs for its next step."""
+    """The state that policies with a judge share."""
 
     judge: "Judge"
     alive: tuple[int, ...]
@@ -160,9 +160,9 @@ class Policy(Protocol[State]):
 
     @property
     def patient(self) -> bool:
-        """Whether `tell` wants exactly the batch it asked for, complete and in order of issue.
+        """Whether `tell` needs exactly the batch of `ask`, complete and in order of issue.
 
-        An impatient policy takes readings as they come and counts pulls that are still out at their worst.
+        An impatient policy accepts readings as they come and counts pulls that are still out at their worst.
         """
 
     @property
@@ -206,9 +206,9 @@ class Standing(NamedTuple):
         return min(1.0, max(0.0, share))
 
     def pulls_left(self, pulls: Mapping[str, int], first: int) -> float:
-        """Estimate how many more pulls a decision takes, if evidence keeps growing in proportion to them.
+        """Estimate how many more pulls a decision needs, if evidence keeps growing in proportion to them.
 
-        `first` are the pulls of every arm before the first decision.
+        `first` is the number of pulls of every arm before the first decision.
         """
         missing = sum(max(0, first - n) for n in pulls.values())
         if missing:
@@ -224,7 +224,7 @@ class Standing(NamedTuple):
 
 
 def check_compares(problem: Problem, policy: str) -> None:
-    """Raise for what limits of quantiles cannot do: other targets, a plausible range, a relative tolerance."""
+    """Raise for what limits of quantiles cannot handle: other targets, a plausible range, a relative tolerance."""
     for is_wrong, what, name, value in (
         (problem.target != "quantile", "compares quantiles", "policy", problem.target),
         (problem.between is not None, "takes no plausible range", "between", problem.between),

@@ -23,7 +23,7 @@ class Alone:
     first
         Pulls before the first look.
     runs
-        How many pulls there are, fixed in advance; None continues until the tolerance is reached, or forever.
+        The number of pulls, fixed in advance; None continues until the tolerance is reached, or forever.
     """
 
     patient: bool = False

@@ -27,7 +27,7 @@ STARVED = 16  # a variant with 1/16 of the pulls of the chosen one comes first: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlState(Judged):
-    """What the next step needs; alive are the variants that are not known to beat the control or to lose."""
+    """The state of the policy; `alive` are the variants not known to beat the control or to lose."""
 
     control: int
     method: Method
@@ -62,17 +62,6 @@ class AgainstControl(Eager):
         Pulls of every arm before the first decision.
     balanced
         Pull the control and all remaining variants equally, as in `TopTwo`.
-
-    Examples
-    --------
-    >>> import random
-    >>> from truearm import find_best
-    >>> draw = random.Random(1)
-    >>> means = {"A": 10, "B": 10, "C": 12}
-    >>> arms = {arm: lambda mean=mean: draw.gauss(mean, 1) for arm, mean in means.items()}
-    >>> result = find_best(arms, policy=AgainstControl("A"), max_pulls=500)
-    >>> result.control.named("better"), result.control.named("open")
-    (('C',), ('B',))
     """
 
     control: str = ""

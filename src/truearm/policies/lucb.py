@@ -39,7 +39,7 @@ def limit_rank(n: int, p0: float, alpha: float, t_opt: int = 1000) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LucbState:
-    """What the next step needs."""
+    """The state of the policy."""
 
     problem: Problem
     levels: Levels
@@ -126,7 +126,7 @@ class Lucb(Eager):
         return Status.TOLERABLE if self.slack else Status.strict(problem)
 
     def _end_status(self, state: LucbState, leader: int, rival: int) -> Status | None:
-        """Return the status if the run ends now."""
+        """Return the status with which the run ends now, None if it goes on."""
         low, high = state.limits[leader].low, state.limits[rival].high
         if low == -math.inf:
             return None  # nothing is known in favor of the leader

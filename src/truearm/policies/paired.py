@@ -22,7 +22,7 @@ from truearm.problem import Problem, check_count, refuse, require
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedState(Judged):
-    """What the next step needs."""
+    """The state of the policy."""
 
     guard: int | None
     next_futility: float
@@ -49,7 +49,7 @@ class Paired(Eager):
     guard
         The arm that a gate compares all others with (evidence T10b).
     batch
-        Ask for at least this many rounds at once.
+        Request at least this many rounds at once.
     limit
         End after this many rounds.
     """

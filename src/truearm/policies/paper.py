@@ -33,7 +33,7 @@ GROWTH = 1.3  # of counts between sharp looks: 1.2 to 1.5 need the same pulls wi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaperState:
-    """What the next round needs."""
+    """The state of the policy."""
 
     problem: Problem
     samples: tuple[Sample, ...]
@@ -144,8 +144,8 @@ class Elimination(_Rounds):
             declared = {name: regular[name] for name in ("eps", "reach", "adversary")}
             schedule = bounds.elimination_schedule(k, problem.delta, **declared)
             return (schedule.initial if r == 1 else n) + schedule.per_round(r)  # Alg. 3
-        # the least count at which chance stays within the reach, whatever error is asked for: audit 1.k
-        error = regular["B"] * regular["m2"]  # it asks no more of n than the reach does: reach < 1
+        # the least count at which chance stays within the reach, whatever the required error: audit 1.k
+        error = regular["B"] * regular["m2"]  # it needs no larger n than the reach does: reach < 1
         least = bounds.median_sample_size(error, bounds.round_delta(problem.delta, k, r), **regular)
         return max(math.ceil(GROWTH * n), least)
 
@@ -179,11 +179,10 @@ class PartialIdentification(_Rounds):
 
     Examples
     --------
-    >>> policy = PartialIdentification(np.mean, lambda n, delta: math.sqrt(math.log(2 / delta) / (2 * n)))
     >>> from truearm import find_best
-    >>> result = find_best({"A": lambda: 1.0, "B": lambda: 0.0}, policy=policy, contamination=None)
-    >>> result.best, result.pulls["A"]
-    ('A', 23)
+    >>> policy = PartialIdentification(np.mean, lambda n, delta: math.sqrt(math.log(2 / delta) / (2 * n)))
+    >>> find_best({"A": lambda: 1.0, "B": lambda: 0.0}, policy=policy, contamination=None).pulls
+    {'A': 23, 'B': 23}
     """
 
     estimator: Callable[[Floats], float]

@@ -26,7 +26,7 @@ TIE = 1e-9  # scores of challengers this close tie, and the first listed is take
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopTwoState(Judged):
-    """What the next step needs."""
+    """The state of the policy."""
 
     looks: tuple[Look, ...]
     """For each arm the evidence against it."""
@@ -53,12 +53,6 @@ class TopTwo(Eager):
     balanced
         Pull all remaining arms equally instead of two: more pulls, but conditions that change over time, such as
         the load of a machine, then affect all arms equally.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> len(Study(["A", "B"], policy=TopTwo(first=10)).ask())
-    20
     """
 
     patient: bool = False
@@ -225,8 +219,8 @@ def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only
 
     The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
 
-    Head and rival are the pulls of the leader and of its challenger, gain and other what the readings of each say
-    at the least convincing cut. With two arms neither is neglected at first; with more the leader has many rivals.
+    `head` and `rival` are the pulls of the leader and of its challenger, `gain` and `other` the evidence in the
+    readings of each at the least convincing cut. With two arms neither is neglected at first.
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))

@@ -1,7 +1,7 @@
 """Results for other programs: a frame, and a JSON document and a CSV table that hyperfine's scripts can read.
 
-The document holds the keys of `Result.to_dict` beside `results`, the list that hyperfine writes; the table begins
-with hyperfine's columns. JSON is strict: infinities and NaN are null, or strings as readings.
+The document has the keys of `Result.to_dict` and `results`, the list that hyperfine writes; the table begins with
+hyperfine's columns. JSON is strict: infinities and NaN are null, or strings as readings.
 """
 
 import csv
@@ -69,7 +69,7 @@ def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict
 
 
 def _is_timed(notes: Mapping[str, Any]) -> bool:
-    """Return True if notes are those of a run that was timed: others may note anything."""
+    """Return True if notes are those of a timed run: other sources may note anything."""
     times = [notes.get(key) for key in ("wall", "user", "system")]
     numbers = all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_S for time in times)
     return numbers and isinstance(notes.get("exit_code"), int)
@@ -96,7 +96,7 @@ def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dic
 
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
-    """Return what is known of each arm, a row each, as a data frame."""
+    """Return what is known about each arm, a row each, as a data frame."""
     columns: dict[str, list[Any]] = {
         name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))
     }
@@ -111,7 +111,7 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
-    """Return hyperfine's columns and what is known of each arm beside them.
+    """Return hyperfine's columns and what is known about each arm.
 
     `timed_out` counts the runs that were killed; a quantile without bound is an empty cell.
     """
@@ -144,7 +144,7 @@ def cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = _CONTROL.sub(lambda found: printable(found[0]), value)
-    begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
+    begins = text.lstrip()[:1]  # some spreadsheets skip spaces
     return (
         f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
     )
@@ -157,7 +157,7 @@ _SUITE_COLUMNS = (
 
 
 def suite_document(result: SuiteResult) -> dict[str, Any]:
-    """Return a suite and its runs for JSON: everything that is needed to recompute it."""
+    """Return a suite and its runs for JSON: everything needed to recompute it."""
     return {**result.to_dict(runs=True), "summary": suite_summary(result, "command")}
 
 

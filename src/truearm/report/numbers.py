@@ -69,7 +69,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def number(x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return a number with four significant digits, or as many as the quantum asks for; "-" for NaN."""
+    """Return a number with four significant digits, or as many as the quantum needs; "-" for NaN."""
     if not math.isfinite(x):
         return "-" if math.isnan(x) else str(x)
     exact = Decimal(repr(float(x) + 0.0))  # no minus zero
@@ -119,7 +119,7 @@ def quantile_name(quantile: float) -> str:
 
 
 def target_name(problem: Problem) -> str:
-    """Return the name of what arms are compared by; of rounds, what is shown of each arm."""
+    """Return the name of what arms are compared by; in rounds, of what is shown for each arm."""
     if problem.target == "share":
         return f"share of readings at {'least' if problem.at_most is None else 'most'} {number(_limit(problem))}"
     if problem.target == "mean":
@@ -128,7 +128,7 @@ def target_name(problem: Problem) -> str:
 
 
 def column_name(problem: Problem) -> str:
-    """Return the same for the head of a column."""
+    """Return the same as the title of a column."""
     if problem.target != "share":
         return target_name(problem)
     return f"share {'>=' if problem.at_most is None else '<='} {number(_limit(problem))}"
@@ -204,7 +204,7 @@ def evidence(log_value: float) -> str:
 
 
 def amount(tolerance: Tolerance, unit: Unit = PLAIN_UNIT) -> str:
-    """Return a tolerance as it was passed: rounded up, "worse by more than that" would not be shown."""
+    """Return a tolerance as it was passed: rounded up, "worse by more than that" would be wrong."""
     if tolerance.relative:
         return percent(tolerance.amount, digits=_EXACT_DIGITS)
     size = float(f"{tolerance.amount / unit.size:.{_EXACT_DIGITS}g}")
@@ -224,7 +224,7 @@ def distance(x: float, problem: Problem, unit: Unit = PLAIN_UNIT) -> str:
 
 
 def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return a factor with three digits, or as many as tell it from 1."""
+    """Return a factor with three digits, or as many as distinguish it from 1."""
     return number(x, factor_step(x) if math.isfinite(x) else None, rounding)
 
 

@@ -1,7 +1,6 @@
 """A result as one page: a file that needs no network, no server and, to be read, no script.
 
-What the templates show is collected here; the markup and the notes are in `templates/`. The script only moves what
-Python computed (`truearm.report.slider`).
+The markup and the notes are in `templates/`. The script only moves what Python computed (`truearm.report.slider`).
 """
 
 import base64
@@ -37,7 +36,7 @@ from truearm.report.slider import Slider
 from truearm.report.svg import Span
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
-_MAX_ROWS = 200  # of a table or a chart: the machine-readable part has all
+_MAX_ROWS = 200  # of a table or a chart; the machine-readable part has all rows
 _MAX_DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
 _MAX_MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
 
@@ -85,9 +84,9 @@ def parts(
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page.
 
-    Readings are those the result was found from, per arm in order of pull, in the user's units, None for a pending
-    pull; without them, as after an analysis of counts, there is no slider. The title is by default the answer in a
-    few words, or the verdict of a gate.
+    Readings are those of the result, per arm in order of pull, in the user's units, None for a pending pull;
+    without them, as after an analysis of counts, there is no slider. The default title is the answer in a few
+    words, or the verdict of a gate.
     """
     if readings is not None:
         result = replace(result, readings=readings)
@@ -186,7 +185,7 @@ def fragment(result: Result) -> str:
 
 
 def _ratio_chart(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """Return a chart of ratios: names with what is drawn, said of it, its standing and what is shaded."""
+    """Return a chart of ratios: for each name the span, its text, its standing and what is shaded."""
     window = _ratio_window([span for _, span, *_ in rows])
     return {
         "rows": [svg.row(name, span, window, *said, shade=shade) for name, span, *said, shade in rows],
@@ -204,7 +203,7 @@ def _ratio_window(shown: Sequence[Span]) -> Interval:
 
 
 def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, Any] | None:
-    """Return a few hundred readings of each arm, which show all of them."""
+    """Return a few hundred readings of each arm, evenly spaced, as a picture of all of them."""
     if not result.total:
         return None
     tapes = {arm: np.array(readings.get(arm, ()), dtype=np.float64) for arm in result.problem.arms}

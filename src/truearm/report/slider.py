@@ -1,7 +1,6 @@
-"""What if more readings were bad? Which arms could be best at each share of bad readings, as a page shows it.
+"""Which arms could be best at each share of bad readings, for the slider of a page.
 
-Everything is certified by the rules of `truearm.claims`, at other contaminations. The page shows the declared one;
-its script moves what is computed here.
+Everything is certified by the rules of `truearm.claims`, at other contaminations than the declared one.
 """
 
 import math
@@ -36,7 +35,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Slider:
-    """A result without a handicap, its readings per arm in order of pull, and what to call them."""
+    """A result without a handicap, its readings per arm in order of pull, and the words for them."""
 
     result: Result
     tapes: Tapes
@@ -112,7 +111,7 @@ class Slider:
 
     @property
     def what(self) -> str:
-        """What an interval is about."""
+        """What an interval contains, in words."""
         problem = self.result.problem
         return "observed median" if problem.rounds else f"true {target_name(problem)}"
 

@@ -63,7 +63,7 @@ def _suite_tolerance(result: SuiteResult) -> str:
 
 
 def suite_summary(result: SuiteResult, arm: str = "arm", elapsed: float | None = None) -> str:
-    """Return what was found, how sure that is, and the effort, in seconds too if known; arms are called `arm`."""
+    """Return the result, how sure it is, and the effort, in seconds too if known; `arm` is the word for an arm."""
     verdict = f"{suite_headline(result)}." if result.suite.gate else ""
     parts = (verdict, _suite_answer(result, arm), _suite_support(result, arm), _suite_effort(result, arm, elapsed))
     return "\n".join(filter(None, (*parts, " ".join(_suite_notes(result)))))
@@ -100,7 +100,7 @@ def metric_apart(one: Compared) -> str:
 
 
 def metric_name(result: SuiteResult, one: Compared) -> str:
-    """Return a metric, and the arm if there are several."""
+    """Return the name of a metric, with the arm if there are several."""
     return f"{one.metric} of {one.arm}" if len(result.suite.others) > 1 else one.metric
 
 
@@ -116,7 +116,7 @@ def _suite_support(result: SuiteResult, arm: str) -> str:
     if result.suite.fdr:
         mean = percent(problem.error, ROUND_CEILING)
         return f"On average at most {mean} of the metrics named worse or better are not, {basis}."
-    # that more rounds would not tell is a separate statement (extensions D4)
+    # that more rounds would not decide is a separate statement (extensions D4)
     what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
     what += " for these builds" * ((result.conditions or {}).get("builds") == "one")
     return f"{confidence(problem)} sure of {what}, {basis}."
@@ -221,7 +221,7 @@ def ledger(account: Account) -> list[str]:
 
 
 def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
-    """Say how many pulls a plan forecasts, and up to which contamination."""
+    """Yield how many pulls a plan forecasts, and up to which contamination."""
     clean, worst, eps = plan.clean, plan.worst, percent(plan.contamination.eps)
     up_to = [percent(outlook.largest_eps, ROUND_FLOOR) for outlook in (clean, worst)]
     if not clean.decidable:
@@ -251,7 +251,7 @@ def plan_sentences(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
 
 
 def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
-    """Say what a reader should know besides the numbers of a plan."""
+    """Yield what a reader should know besides the numbers of a plan."""
     is_quantile = plan.shares is None and plan.wins is None
     if is_quantile and not plan.tolerance and min(plan.gaps) <= 0:
         yield f"The best arm and another have the same {quantile_name(plan.quantile)}: neither is better."

@@ -18,7 +18,7 @@ from truearm.report.numbers import name_of, number
 WIDTH = 1000
 MARGIN = 30  # on both sides of a strip, for readings off the chart
 _VIEW = 5 * 1.4826  # MADs around a median that readings are drawn in: five robust standard deviations
-_TICKS = 5  # of an axis, about
+_TICKS = 5  # of an axis, approximately
 Floats = NDArray[np.float64]
 
 

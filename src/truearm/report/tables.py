@@ -33,7 +33,7 @@ from truearm.report.words import Voice, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _WORDS = ("standing", "command", "base", "verdict", "better than", "worse", "holds")  # not numbers
-_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
+_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table drops, the first first
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
 
@@ -52,7 +52,7 @@ def display_order(result: Result) -> tuple[str, ...]:
 
 
 def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
-    """Return a row for each arm, with the ratios that were found; of an analysis with MADs."""
+    """Return a row for each arm, with its ratio if there is one, and for an analysis with its MAD."""
     problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
     name, ratio = column_name(problem), "ratio per round" if problem.rounds else "ratio"
     titles = (
@@ -112,7 +112,7 @@ def _limits(result: Result, ratio: Ratio) -> tuple[float, float]:
 def statistics_rows(result: Result, unit: Unit, times: Sequence[Mapping[str, Any]] = ()) -> Rows:
     """Return mean, deviation, MAD and range of each arm, and user and system time where measured.
 
-    They describe the readings and claim nothing; a mean with a time-out in it is left out. Times are those that
+    They describe the readings and claim nothing; a mean that includes a time-out is omitted. Times are those that
     hyperfine would write.
     """
     clock = unit_for("wall", [], unit.name or None)
@@ -149,7 +149,7 @@ def hyperfine_statistics(times: Sequence[float]) -> dict[str, float | None]:
 
 
 def control_rows(result: Result) -> Rows:
-    """Return how every arm compares with the control; nothing if that was not asked."""
+    """Return how every arm compares with the control; empty without a control."""
     if result.control is None:
         return []
     control = name_of(result.control.arm)
@@ -163,7 +163,7 @@ def control_rows(result: Result) -> Rows:
 
 
 def tier_rows(found: Result) -> Rows:
-    """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked."""
+    """Return every arm with its tier and place, and the nearest arm it is better than; empty without tiers."""
     if not isinstance(found, Analysis) or found.tiers is None:
         return []
     tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
@@ -181,7 +181,7 @@ def tier_rows(found: Result) -> Rows:
 
 
 def contest_rows(found: Result) -> Rows:
-    """Return every comparison of two arms, the most certain first; nothing if that was not asked."""
+    """Return every comparison of two arms, the most certain first; empty without `pairs`."""
     contests = [one for one in getattr(found, "contests", ()) if one.breakdown is not None]
     rows: Rows = [("better", "worse", "evidence", "p-value", *(a.value for a in Adversary), "holds")]
     for c in sorted(contests, key=lambda c: -c.log_evidence):

@@ -44,11 +44,11 @@ from truearm.report.numbers import (
     value,
 )
 
-_MAX_RIVALS = 3  # whose distance from the best arm is in the answer, the nearest
+_MAX_RIVALS = 3  # nearest rivals whose distance from the best arm is in the answer
 _MAX_ALARMS = 2  # shown without `verbose`
 _MAX_TIERS = 8
 _QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
-_MAX_FACTOR = 1000  # times the readings at hand: advice to take more than that helps no one
+_MAX_FACTOR = 1000  # times the present readings: more than that is not useful advice
 
 
 class Voice(NamedTuple):
@@ -76,13 +76,13 @@ class Voice(NamedTuple):
 
     @property
     def no_winner(self) -> str:
-        """The first words about arms of which none is best, as far as the readings go."""
+        """The first words of an answer without a best arm."""
         if self.time_limit is not None:
             return f"No winner after {seconds(self.time_limit)}"
         return "No winner" if self.ended else "No winner yet"
 
     def option(self, name: str, text: str = "") -> str:
-        """Return an argument as the reader writes it, with a value if there is one."""
+        """Return an argument as the reader writes it, with its value if given."""
         name, sign = (f"--{name.replace('_', '-')}", " ") if self.options else (name, "=")
         return f"{name}{sign}{text}" if text else name
 
@@ -98,7 +98,7 @@ _METRICS = {
 
 
 def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
-    """Return how to speak of commands or Python statements of which a metric was measured."""
+    """Return the words for a metric of commands or Python statements."""
     voice = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
     conditions = result.conditions or {}
     arm = "statement" if "statements" in conditions else "revision" if "builds" in conditions else "command"
@@ -108,7 +108,7 @@ def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
 
 
 def default_voice(result: Result) -> Voice:
-    """Return how to speak of a result: of Python functions that were timed, or of readings with their unit."""
+    """Return the words for a result: of Python functions that were timed, or of readings with their unit."""
     conditions, unit = result.conditions or {}, unit_for("wall", result.arms, target=result.problem.target)
     if conditions.get("process") in ("fresh", "shared"):
         return _TIME._replace(arm="function", unit=unit)
@@ -116,7 +116,7 @@ def default_voice(result: Result) -> Voice:
 
 
 def scope(conditions: Mapping[str, object] | None) -> str:
-    """Return that an answer is about random builds; "" if it is not (extensions U)."""
+    """Return the words that limit an answer to random builds; "" for other answers (extensions U)."""
     return " over random builds" if (conditions or {}).get("builds") == "random" else ""
 
 
@@ -149,7 +149,7 @@ def lines(
 
 
 def standing(result: Result, arm: str, *, by: bool = False) -> str:
-    """Return in a word or two where an arm stands, and which arm excludes it if `by` is true."""
+    """Return in a word or two where an arm stands, with the arm that excludes it if `by` is true."""
     handicap, tolerable = result.problem.handicap, result.status is Status.TOLERABLE
     if handicap is not None and arm == handicap.arm:
         return "baseline"
@@ -189,7 +189,7 @@ def is_unmeasured(arm: Arm, problem: Problem) -> bool:
 
 
 def is_handed_on(result: Result) -> bool:
-    """Return True if an arm was rejected by another one than the best (extensions E1)."""
+    """Return True if an arm other than the best rejected one (extensions E1)."""
     return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
 
 
@@ -199,14 +199,14 @@ def confidence(problem: Problem) -> str:
 
 
 def assuming(contamination: Contamination | None, reading: str = "reading") -> str:
-    """Return what is assumed about bad readings, after "assuming"."""
+    """Return what is assumed about bad readings, as the object of "assuming"."""
     if contamination is None:
         return f"bad {reading}s neither reverse the true order nor depend on later {reading}s"
     if contamination.blind:
         return f"disturbances do not depend on which arm runs, and {reading}s were taken in random order"
     if contamination.eps == 0:
         return f"no {reading} is bad"
-    share = percent(contamination.eps, ROUND_FLOOR)  # assume no more than was allowed for
+    share = percent(contamination.eps, ROUND_FLOOR)  # claim no more than was assumed
     if contamination.adversary is Adversary.MALICIOUS:
         return f"at most {share} of the {reading}s are bad, even if an adversary picks which"
     sees = ", even if the bad values are chosen by an adversary that sees the true ones"
@@ -228,7 +228,7 @@ class _Summary:
         self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
         self.is_final = result.status is Status.INDISTINGUISHABLE
         items = result.items
-        self.is_list_over = items is not None and items.scored == items.all  # there is nothing more to measure
+        self.is_list_over = items is not None and items.scored == items.all  # nothing is left to measure
 
     def parts(self) -> Paragraphs:
         result = self.result
@@ -265,7 +265,6 @@ class _Summary:
     # The effort, details, alarms and doubts
 
     def effort(self) -> str:
-        """Return how much was measured."""
         result, units = self.result, getattr(self.result, "units", None)
         best_of = self.conditions.get("best_of")
         if result.items is not None:
@@ -295,7 +294,6 @@ class _Summary:
         return [f"Certified: {name_of(best)} wins more than half of the rounds against {against}."]
 
     def alarms(self, *, verbose: bool) -> list[str]:
-        """Return the warnings, a line each."""
         return [f"Warning: {sentence}" for sentence in self._first(self.result.alarms, "warning", verbose=verbose)]
 
     def doubts(self) -> list[str]:
@@ -303,7 +301,7 @@ class _Summary:
         return self._first(self.result.doubts, "doubt")
 
     def _first(self, alarms: Sequence[Alarm], noun: str, *, verbose: bool = False) -> list[str]:
-        """Return the first alarm of each kind, and how many there are besides; all with `verbose`."""
+        """Return the first alarm of each kind and the number of the others; all with `verbose`."""
         kinds = {a.kind: a for a in reversed(alarms)}
         shown = list(alarms) if verbose else list(kinds.values())[::-1][:_MAX_ALARMS]
         sentences = [alarm(a, self.problem, self.voice) for a in shown]
@@ -360,7 +358,7 @@ class _Summary:
     # What the best arm is called
 
     def _goal(self, seen: str = "") -> str:
-        """Return what the best arm has; `seen` is "observed " where readings are taken as they are."""
+        """Return what the best arm has; `seen` is "observed " where readings count as they are."""
         if self.problem.target == "wins":
             return "most wins side by side"
         name = "estimate" if self.result.certificate.estimated else f"{seen}{target_name(self.problem)}"
@@ -405,7 +403,7 @@ class _Summary:
         return f"{head}{': ' * bool(far)}{far}{late}.{tie}"
 
     def _basis(self) -> str:
-        """Return what an answer rests on, after "95% sure,"."""
+        """Return what an answer rests on, as the words after "95% sure,"."""
         problem, arm, wins = self.problem, self.voice.arm, self.problem.target == "wins"
         order = self.conditions.get("order")
         alike = f"for any {'load' if self.voice.better else 'disturbance'} that treats the {arm}s alike"
@@ -456,7 +454,7 @@ class _Summary:
         if result.tolerance == math.inf:  # bounds on effective gaps alone (extensions E3)
             head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
         elif problem.target == "wins":
-            # an arm that another one ruled out may beat the best one: side by side arms may go in a circle
+            # an arm that another one ruled out may beat the best one: wins in rounds need not be transitive
             rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
             head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
         others = [arm for arm in result.candidates if arm != result.best]
@@ -544,7 +542,7 @@ class _Summary:
         return f"{head}{far} ({self.sure}{clean})."
 
     def _interval_apart(self) -> str:
-        """Return by how much the leader and the other arms left differ at most, where a ratio bounds that."""
+        """Return by how much the leader and the remaining arms differ at most, where a ratio bounds that."""
         leader, most = self.result.leader, _MAX_RIVALS if self.problem.target == "wins" else 1
         left = [arm for arm in self.result.candidates if arm != leader]
         phrases = [self._between(leader, arm) for arm in left] if leader is not None and len(left) <= most else []
@@ -562,7 +560,7 @@ class _Summary:
         if ratio is None or not 0 < ratio.low <= ratio.high < math.inf:
             return ""
         if not ahead and max(ratio.high, 1 / ratio.low) >= 2:
-            return ""  # no word for it that is shorter than both intervals
+            return ""  # both intervals are shorter than any words for it
         least, most = (ratio.low, ratio.high) if problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
         than = " than" * bool(ahead)
         if not ahead:
@@ -600,7 +598,7 @@ class _Summary:
         return sentences
 
     def _tie_of_all(self) -> Paragraphs:
-        """Return that arms measured the same in every round: a tie that decides nothing (extensions E6)."""
+        """Return that arms measured the same in every round, a tie that decides nothing (extensions E6)."""
         result, handicap = self.result, self.problem.handicap
         if self.is_list_over:
             return [f"{names(result.ties)} tie for the {self._goal()}: all of them are scored."], []
@@ -652,7 +650,7 @@ def excess(x: float, rounding: str = ROUND_CEILING) -> str:
 
 
 def _failures(result: Result) -> Iterator[str]:
-    """Say how many scores of each arm are missing, and why (the first reason)."""
+    """Yield how many scores of each arm are missing, and why (the first reason)."""
     for arm, kinds in (result.conditions or {}).get("failures", {}).items():
         why = printable(next(iter(kinds)))
         items = plural(sum(kinds.values()), "item")
@@ -788,7 +786,7 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
         wide = f"The {target_name(problem)} of {arms} is in a bucket with up to {most} of the readings"
         yield f"{wide}, and not known better: count the readings again, or begin a new table.", True
     if result.design == "fixed":
-        is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a winner's summary says it
+        is_unsaid = result.best is None and result.status is not Status.DOUBTFUL  # a summary with a winner has it
         yield "Valid if the number of readings of every arm was chosen in advance (fixed design).", is_unsaid
     else:
         yield "Valid no matter how often the data were looked at (sequential design).", False
@@ -827,7 +825,7 @@ def more_readings(result: Analysis, reading: str = "reading") -> str:
 
 
 def tiers(found: Tiers | None, problem: Problem) -> list[str]:
-    """Return the tiers and how much of the order of all arms is certified; nothing if that was not asked."""
+    """Return the tiers and how much of the order of all arms is certified; empty without tiers."""
     if found is None:
         return []
     groups = [names(tier) for tier in found.tiers]

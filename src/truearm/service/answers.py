@@ -1,4 +1,4 @@
-"""What a server sends of a study: its state, line in a list, page, log, readings and events."""
+"""What a server sends about a study: its state, line in a list, page, log, readings and events."""
 
 import csv
 import io
@@ -85,7 +85,7 @@ def summary(hosted: HostedStudy) -> models.Summary:
 
 
 def live(hosted: HostedStudy) -> models.Live:
-    """Return what the page of a study shows; of one that still runs, as if it were stopped now."""
+    """Return what the page of a study shows; a study that still runs is shown as if it were stopped now."""
     study, arms = hosted.study, hosted.study.problem.arms
     pulls, arrived = map(sum, zip(*hosted.counts().values(), strict=True))
     done, status, sections, picture = study.done, None, "", dict[str, Any]()
@@ -145,7 +145,7 @@ def log_entry(row: Row) -> models.Logged:
 def readings(database: Database, study: str, upto: int, *, passive: bool) -> Iterator[list[Reading]]:
     """Iterate over parts of the readings up to a position in the log, in order of issue.
 
-    In order of arrival the quick ones would come first, and no order of readings may depend on their values.
+    In order of arrival the quick ones would come first, but no order of readings may depend on their values.
     """
     statement, last = (_GIVEN, 0) if passive else (_READINGS, -1)
     while rows := database.execute(statement, (study, last, upto, _PART_ROWS)):

@@ -1,7 +1,7 @@
 """The client of a served study: the same ask and tell, over HTTP.
 
-Every request may be sent twice without harm: a worker that asks again gets the pulls it has, a reading sent
-again changes nothing, and the same study created again is found. So a request that failed is sent again.
+A request that failed is sent again, because all are idempotent: a worker that asks again gets the pulls it has, a
+reading sent again changes nothing, and the same study created again is found.
 """
 
 import json
@@ -28,8 +28,8 @@ from truearm.service.studies import define
 from truearm.store import Row, check_chain, first_digest, from_text
 from truearm.study import Study
 
-POLICIES = ("toptwo", "lucb")  # those that a server runs
-BATCH = 1000  # pulls or readings in one request, as many as a server takes
+POLICIES = ("toptwo", "lucb")  # supported by a server
+BATCH = 1000  # pulls or readings in one request, the most that a server accepts
 _RETRY_STATUSES = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0  # between tries
 _MAX_UNREADABLE = 5  # answers that are not JSON
@@ -68,13 +68,10 @@ class Client:
     patience
         Seconds for which a request that failed on the way is sent again.
 
-    Examples
-    --------
-    >>> study = Client("http://127.0.0.1:1", "taste", patience=0.01)
-    >>> study.ask()
-    Traceback (most recent call last):
-        ...
-    truearm.service.client.ServiceError: http://127.0.0.1:1 cannot be reached: ...
+    Raises
+    ------
+    ServiceError
+        If the server refuses a request or cannot be reached.
     """
 
     def __init__(
@@ -238,7 +235,7 @@ class Client:
                 raise ServiceError(msg) from error
             if answer.status >= 400:
                 raise ServiceError(_detail(answer.data, answer.status), answer.status)
-            with suppress(ValueError):  # a head that was cut has no length, and the body looks whole
+            with suppress(ValueError):  # a truncated head has no length, and the body looks complete
                 found: dict[str, Any] = json.loads(answer.data)
                 return found
         raise ServiceError(f"{self.url} did not answer as truearm serve does; check the address", 400)

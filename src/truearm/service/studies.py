@@ -71,7 +71,7 @@ class HostedStudy:
         self.is_current = True
 
     def mark(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Move to the last of these rows, which the study has applied, and note which worker holds which pull."""
+        """Move to the last of these rows, which the study has applied, and record which worker holds each pull."""
         if rows:
             self.position, self.digest, self._result = rows[-1][0], rows[-1][7], None
         waiting = {*self.study.log.waiting().tolist()}
@@ -282,7 +282,7 @@ def define(new: models.NewStudy) -> dict[str, Any]:
 
 
 def options_of(problem: Problem) -> dict[str, Any]:
-    """Return the arguments of a problem, those that a server takes."""
+    """Return the arguments of a problem that a server accepts."""
     names = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "between", "dependent_arms")
     is_share = problem.at_least is not None or problem.at_most is not None
     return {name: getattr(problem, name) for name in names} | {"goal": None if is_share else problem.goal}
