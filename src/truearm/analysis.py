@@ -153,7 +153,6 @@ def analyze(
 
 
 def _check_scores(problem: Problem, tapes: Mapping[str, Any]) -> None:
-    """Raise if a score is outside the range."""
     size = max(tape.size for tape in tapes.values())
     msg = f"of={problem.items} must be the length of the whole list, but there are {size:,} items already"
     refuse(problem.items is not None and problem.items < size, msg, "of", problem.items)

@@ -1,7 +1,4 @@
-"""What a policy decides from the readings of a log: the pulls wanted next, or a verdict.
-
-`Decision` also withholds a verdict if readings depend on time. `OpenBatch` orders the pulls.
-"""
+"""What a policy decides from the readings of a log: the pulls wanted next, or a verdict."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Many metrics of the same runs, from a table: every metric is compared, with one error probability for all.
-
-`truearm race --metrics json` does the same while it makes the runs.
-"""
+"""Many metrics of the same runs, from a table: every metric is compared, with one error probability for all."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +73,6 @@ def suite(
 
 
 def _metrics(frame: Any, metrics: Sequence[str] | None, others: tuple[str, str]) -> list[str]:  # noqa: ANN401
-    """Return the columns to compare."""
     import narwhals as nw
 
     try:

@@ -1,7 +1,4 @@
-"""The answer of a study as data: the verdict with intervals, margins, breakdown points and a certificate.
-
-Nothing is computed here: `certify` computes, and `truearm.report` registers the words and pictures.
-"""
+"""The answer of a study as data: the verdict with intervals, margins, breakdown points and a certificate."""
 
 import math
 from collections.abc import Mapping

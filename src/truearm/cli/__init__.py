@@ -44,7 +44,6 @@ class _Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the verbs."""
         with formatter.section("Commands"):
             formatter.write_dl(list(_VERBS.items()))
 

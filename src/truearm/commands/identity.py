@@ -37,6 +37,6 @@ def _key() -> bytes:
             status, key = os.fstat(file.fileno()), file.read(_KEY_BYTES + 1)
     except (OSError, RuntimeError):  # no home, or nothing may be written there
         return b""
-    # Windows does not say who owns a file
+    # Windows does not show the owner of a file
     is_private = hasattr(os, "geteuid") and status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return key if is_private and len(key) == _KEY_BYTES else b""

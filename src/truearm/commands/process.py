@@ -180,10 +180,7 @@ def check_posix() -> None:
 def _run_to_end(
     options: Mapping[str, Any], mark: str, tails: tuple[Tail, Tail], timeout: float | None
 ) -> "tuple[subprocess.Popen[bytes], float, bool, resource.struct_rusage]":
-    """Run a child to its end, or kill it when its time is up or this is interrupted, and reap it.
-
-    Return the child, its wall time, whether it timed out, and its usage.
-    """
+    """Run a child to its end, or kill it when its time is up or this is interrupted, and reap it."""
     reap, is_over = None, False
     try:
         with hold_signals():  # an interrupt inside Popen would lose a child that has started

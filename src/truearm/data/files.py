@@ -108,7 +108,6 @@ def _plain_kind(file: Path) -> str | None:
 
 
 def _kind(file: Path) -> str:
-    """Return the kind of a file by its ending."""
     ending, kind = file.suffix.lower(), _plain_kind(file)
     if kind is None or (ending in _PACKED and kind not in _TEXTS):
         known = ", ".join(sorted(set(KINDS.values())))
@@ -245,7 +244,6 @@ class _Reader:
         return f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
         rows: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
         return rows
 

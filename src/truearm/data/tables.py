@@ -53,8 +53,7 @@ def load(
 ) -> Dataset:
     """Return the readings of each arm in a frame, or in a file, several files or a database.
 
-    A path may be a pattern, a folder, the address of a database, or "-" for standard input. A query in SQL chooses
-    rows; a file is called `data` in it.
+    A path may be a pattern, a folder, the address of a database, or "-" for standard input.
     """
     for name, column in columns._asdict().items():
         shown = " ".join(repr(column).split())

@@ -1,8 +1,7 @@
 """The judge: the evidence against each arm, whether it is enough, and how far a decision holds.
 
-Policies, analyses, certificates, gates and pages only query it. What is compared is a `Target`; rejections,
-tolerances, margins and breakdown points are searches over contamination and shift of its evidence. Bigger is
-better here.
+What is compared is a `Target`; rejections, tolerances, margins and breakdown points are searches over
+contamination and shift of its evidence. Bigger is better here.
 """
 
 import math

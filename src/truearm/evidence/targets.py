@@ -1,7 +1,4 @@
-"""What is compared: the interface between the judge and a target (a quantile, a share, wins in rounds).
-
-A target turns two samples, an assumed contamination and a shift into log-evidence.
-"""
+"""What is compared: the interface between the judge and a target (a quantile, a share, wins in rounds)."""
 
 import math
 from abc import ABC, abstractmethod

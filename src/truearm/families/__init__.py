@@ -148,14 +148,13 @@ class Law(ABC):
         return self.m2 / self.m4 if self.m4 > 0 else math.inf
 
     def minimal_B(self, reach: float, mad: bool = False) -> float:  # noqa: N802 - the paper's letter
-        """Return the least B for which the law is in the family of Definition 2, or of Definition 3.
+        """Return the least B for which the law is in the family of Definition 2, or with `mad` of Definition 3.
 
         It is inf when no B works: the median is not unique, m2 = 0, or F is flat somewhere in the
         interval, as between the atoms of a discrete law. It is 0 when the interval of Definition 2 is one
-        atom, on which every B works.
+        atom, on which every B works. Definition 3 needs B >= 4.
 
-        The reach, the paper's t-bar, is how far from the median, in quantile levels, F must rise; with `mad` it
-        must also rise within 2 m2 of the median (Definition 3, which needs B >= 4).
+        The reach, the paper's t-bar, is how far from the median, in quantile levels, F must rise.
         """
         t = check_reach(reach)
         m, m2 = self.median, self.m2

@@ -431,8 +431,7 @@ def least(
 ) -> tuple[float, float]:
     """Return the least evidence over all cuts and its cut, as `search.least`: of the leader, or of all followed.
 
-    Ranges of ranks are halved, first at the guess, while their bound is below the least value so far. The lowest
-    rank of equal minima counts.
+    Ranges of ranks are halved, first at the guess. The lowest rank of equal minima counts.
     """
     n, size, stack, bounds = work.ints[N, judged], work.ints[SIZE, judged], work.stack, work.bounds
     best, rank_of_best, inner, cut = math.inf, 0, math.inf, math.inf

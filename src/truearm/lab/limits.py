@@ -1,7 +1,6 @@
 """Limits: how many pulls any method needs, from the laws of the readings alone.
 
-The laws are those of an instance under an attack, for methods that know what a user declares, or also the shape of
-the laws. `truearm.bounds.limits` has the solver.
+The laws are those of an instance under an attack; methods know what a user declares, or also the laws' shape.
 """
 
 import math

@@ -162,7 +162,7 @@ class Policy(Protocol[State]):
     def patient(self) -> bool:
         """Whether `tell` needs exactly the batch of `ask`, complete and in order of issue.
 
-        An impatient policy accepts readings as they come and counts pulls that are still out at their worst.
+        An impatient policy accepts readings in any order and counts pulls that are still out at their worst.
         """
 
     @property

@@ -3,8 +3,6 @@
 Pair evidence decides, and its error probability does not depend on how arms are sampled (extensions D1, D2). Pulls
 go to the variant with the highest upper limit, so that a variant that equals the control gets none while others
 may still win.
-
-A pull that is out counts at its worst (docs/scale.md), so that readings may come late and in any order.
 """
 
 import math

@@ -3,8 +3,6 @@
 The default policy (evidence sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
 depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
 e-process per arm follows the leader with all its capital (T5); otherwise arms are compared in pairs (T4).
-
-A pull that is out counts at its worst (docs/scale.md), so that readings may come late and in any order.
 """
 
 import math
