@@ -88,7 +88,7 @@ def analyze(
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
-        The column that names what was drawn independently (process, user, item). The readings of a unit are
+        The column that names the independent draws (process, user, item). The readings of a unit are
         replaced by their median; for shares, a unit succeeds if at least half of its readings do.
     order
         "rows" if rows are in order of pull, or the column to sort them by; by default the order is not used.
@@ -234,7 +234,7 @@ def _sort_samples(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tu
 
 
 class Questions(NamedTuple):
-    """What is asked besides the best arm."""
+    """The questions besides that for the best arm."""
 
     pairs: bool
     control: str | None

@@ -149,7 +149,7 @@ def evaluate(
 
 
 def check_limits(*, max_items: int | None, on_error: OnError, workers: int | Executor | None) -> None:
-    """Raise if an argument that says how items are scored is wrong."""
+    """Raise if an argument about how items are scored is wrong."""
     check_choice("on_error", on_error, get_args(OnError))
     if max_items is not None:
         check_count("max_items", max_items)

@@ -49,7 +49,7 @@ class Noted(float):
 
     notes: Notes
 
-    def __new__(cls, value: float, notes: Notes) -> "Noted":  # noqa: D102 - the class says it
+    def __new__(cls, value: float, notes: Notes) -> "Noted":  # noqa: D102 - see the class
         number = super().__new__(cls, value)
         number.notes = notes
         return number
@@ -98,7 +98,7 @@ class Log:
     A pull is a ticket; the n-th pull of an arm, in order of issue, is its draw n - 1. A draw whose pull was
     released is handed out again under a new ticket, except in rounds. `arms`, `draws` and `values` are by ticket,
     with NaN for a pull without a reading; `tickets` has the last ticket of each draw by arm, `out` counts pulls
-    without an answer, and `append` takes a list of events before the study acts on them.
+    without an answer, and `append` receives a list of events before the study acts on them.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -107,7 +107,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a study will take."""
+    """The forecast of a study."""
 
     arms: int
     gaps: tuple[float, ...]

@@ -314,7 +314,7 @@ class Study:
         return self.log.events()
 
     def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
-        """Call `append` with every event before the study acts on it, and with pulls before they are issued.
+        """Call `append` with every event before the study acts on it, and with pulls before they are returned.
 
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event. None stops appending.
@@ -449,7 +449,7 @@ class Study:
         Pulls handed out by the same `ask` are out already, so that two asks in a row count as one.
         """
         if self.log.out == 0 or self.pulls >= self.max_pulls:
-            return False  # tell has decided already, or will: an ask that issues nothing decides nothing
+            return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
         before = copy.copy(self._decision)
         self._decision.overlapping = True
         self._decide()

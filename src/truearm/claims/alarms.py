@@ -117,7 +117,7 @@ def _share(problem: Problem) -> float:
 
 
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
-    """Judge the share of missing readings against eps; they count at their worst whatever their share."""
+    """Judge the share of missing readings against eps; in any case they count at their worst."""
     declared = None if problem.is_blind else problem.contamination  # Ctrl-C in a run contradicts nothing
     eps = (declared or UNDECLARED).eps
     is_more = exceeds(sample.missing, sample.n, eps, -math.log(_share(problem)))

@@ -258,7 +258,7 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst
 
 
-# What else a result says
+# Other parts of a result
 
 
 def check_support(result: Result, tapes: Tapes) -> Result:
@@ -298,7 +298,7 @@ def check_ordered(problem: Problem, asked: str) -> None:
 
 
 def control_claims(judge: Judge, control: str, method: Method) -> ControlClaims:
-    """Return which arms beat the control and which do not, by the readings at hand (extensions D1, D2)."""
+    """Return which arms beat the control and which do not, by the present readings (extensions D1, D2)."""
     arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
     check_method(judge.problem, method, judge.design)
     if judge.is_hopeless:
@@ -358,7 +358,7 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     """Return the ratios of all other arms to the reference, or to the leader if none is named.
 
     Only positive readings have ratios. In rounds the whole table errs with probability at most delta (extensions
-    E1); its readings are needed. For quantiles a ratio takes the ends of both intervals, which hold together with
+    E1); its readings are needed. For quantiles a ratio uses the ends of both intervals, which hold together with
     probability 1 - delta; relative to the best arm, the near end is the margin (`Result.better_by`) if that is
     sharper: a second statement, with an error probability delta.
     """

@@ -71,7 +71,7 @@ def is_out_of_reach(judge: Judge, baseline: int, rounds: int) -> bool:
 
 
 def is_meaningless(result: Result) -> bool:
-    """Return True if a gate's tolerance in percent is of a baseline that is not positive, and so says nothing."""
+    """Return True if a gate's tolerance is a percentage of a baseline that is not positive, so meaningless."""
     given = result.problem.handicap
     if given is None or not given.tolerance.relative:
         return False
@@ -148,7 +148,7 @@ class LedgerGate:
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """A ledger: what was fixed when it was created, and its gates in the order in which they opened."""
+    """A ledger: the settings fixed at its creation, and its gates in the order in which they opened."""
 
     delta: float = 0.05
     error_rate: ErrorRate = "fdr"

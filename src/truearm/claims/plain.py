@@ -29,7 +29,7 @@ def _finite(value: Any, *, null: bool) -> Any:  # noqa: ANN401
 
 
 def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN401 - any type that msgspec knows
-    """Return the value of a type that `to_plain` described, or an error that says where it is wrong."""
+    """Return the value of a type that `to_plain` described, or raise an error that shows where it is wrong."""
     try:
         return msgspec.convert(data, kind, strict=False)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:  # half of a surrogate pair

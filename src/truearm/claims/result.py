@@ -194,7 +194,7 @@ class Result:
         return show("frame", self, backend)
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
-        """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
+        """Return plain values for JSON, optionally with the readings; infinities and NaN become None."""
         problem, separate = to_plain(self.problem), ("problem", "certificate", "doubts", "alarms")
         own = [field.name for field in fields(self) if field.compare and field.name not in separate]
         plain: dict[str, Any] = to_plain({name: getattr(self, name) for name in own}, null=True)
@@ -342,7 +342,7 @@ class Analysis(Result):
 
 
 def check_schema(data: Mapping[str, Any]) -> None:
-    """Refuse what is not the dictionary of a result, or that of another version."""
+    """Raise unless this is the dictionary of a result, of this version."""
     is_result = isinstance(data, Mapping) and isinstance(data.get("certificate"), Mapping)
     msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
     refuse(not is_result, msg)

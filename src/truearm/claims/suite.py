@@ -252,7 +252,7 @@ class SuiteResult:
         return bool(self.only or self.late) or any(one.missing for one in self.compared)
 
     def to_dict(self, *, runs: bool = False) -> dict[str, Any]:
-        """Return plain values for JSON, the runs too if asked for; None where a number is not finite."""
+        """Return plain values for JSON, optionally with the runs; None where a number is not finite."""
         return {
             "schema": SCHEMA,
             "status": self.status,

@@ -104,7 +104,7 @@ def _picture(
 
 
 def _progress(race: Race, elapsed: float, limit: float, done: int) -> str:
-    """Return what was run and how long it may still take, by the pace of the pulls done in this session."""
+    """Return what was run and how long it may still take, by the pace of the pulls of this session."""
     study, setting, pulls = race.study, race.setting, race.study.pulls
     runs = {arm: len(tape) for arm, tape in study.readings.items()}
     left, limit = math.inf, max(0.0, limit - elapsed)

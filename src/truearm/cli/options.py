@@ -65,7 +65,7 @@ def _fraction(text: str) -> float:
 
 
 def _contamination(text: str) -> Contamination | str | None:
-    """Return the contamination that EPS, EPS:ADVERSARY, blind or none says."""
+    """Return the contamination written as EPS, EPS:ADVERSARY, blind or none."""
     word = text.strip().lower()
     if word in ("none", "blind", "auto"):
         return None if word == "none" else word
@@ -114,7 +114,7 @@ def exit_codes(text: str) -> tuple[int, ...]:
     return tuple(codes)
 
 
-_TYPES: dict[str, click.ParamType] = {  # type: ignore[type-arg]  # by metavar; others take any text
+_TYPES: dict[str, click.ParamType] = {  # type: ignore[type-arg]  # by metavar; others accept any text
     "FILE": _NewFile(dir_okay=False),
     "FILE|-": _NewFile(dir_okay=False, allow_dash=True),
     "PATH": click.Path(dir_okay=False),
@@ -216,7 +216,7 @@ def declare(table: str, **more: dict[str, Any]) -> Callable[[Any], Any]:
 def explicit_options(ctx: click.Context, besides: Collection[str] = ()) -> dict[str, Any]:
     """Return the arguments that the user gave to a verb, by parameter, except those in `besides`."""
     typed = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    # click 8.2 reports an argument that takes any number of words as given, even if it is empty
+    # click 8.2 reports an argument with any number of words as given, even if it is empty
     return {name: ctx.params[name] for name in typed if name not in besides and ctx.params[name] != ()}
 
 

@@ -1,4 +1,4 @@
-"""`truearm plan`: before sampling, what it will take."""
+"""`truearm plan`: estimate the effort before sampling."""
 
 import math
 from collections.abc import Mapping

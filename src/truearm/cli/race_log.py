@@ -1,4 +1,4 @@
-"""A race and its log: what it runs, and consent before the commands of another user's log are run."""
+"""A race and its log: what it runs, and consent to run the commands of another user's log."""
 
 import json
 import sqlite3
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 AnyResult = TypeVar("AnyResult", Result, SuiteResult)
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
-STREAMS = ("null", "pipe", "inherit")  # what input and output may be besides files
+STREAMS = ("null", "pipe", "inherit")  # values of input and output that are not files
 _SIGNATURE = "mark"
 
 
@@ -81,7 +81,7 @@ class Setting:
         return self.best_of if self.random_builds is None else self.random_builds.runs
 
     def mark(self, result: AnyResult | None) -> AnyResult:
-        """Return a result that says which builds it is about, and of how many runs each reading is the best."""
+        """Return a result with notes on its builds and on how many runs each reading is the best of."""
         assert result is not None
         what: dict[str, Any] = {"best_of": self.best_of} if self.best_of > 1 else {}
         if self.random_builds:

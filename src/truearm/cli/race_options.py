@@ -24,7 +24,7 @@ from truearm.report.numbers import plural
 DEFAULT_LIMIT_S = 180.0  # of a race without -r, -M and --max-time
 DEFAULT_RUNS_PER_BUILD = 5
 _NOT_IN_ROUNDS = "quantile at_least at_most control"  # these compare something other than wins
-_NEEDS = {  # options, and others of which they need one
+_NEEDS = {  # options, and others of which at least one must be given
     "build": "rev",
     "builds": "build",
     "runs_per_build": "builds",

@@ -271,7 +271,7 @@ class _Runner:
         return is_done or (most is not None and max(self._counts.values()) >= most)
 
     def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
-        """Draw, and return True if the race has what it needs, or will not get it."""
+        """Draw, and return True if the race is decided or will not be."""
         draw()
         if self.is_brief and time.monotonic() >= brief_until and self._is_bounded():
             return True
@@ -334,7 +334,7 @@ class _Runner:
         return {arm: (value, {**details, **made.get(arm, {})}) for arm, (value, details) in found.items()}
 
     def pull(self, arm: str) -> float:
-        """Run a command once, or take its reading in this round if that is the median or best of several runs."""
+        """Run a command once, or return its reading of this round if that is the median or best of several."""
         self.running = arm
         try:
             if self._builder is None and self._race.setting.best_of == 1:

@@ -271,7 +271,7 @@ def end_runs(pool: ThreadPoolExecutor) -> None:
 
 
 def _kill(pid: int, mark: str) -> None:
-    """Kill a run: its process group, its descendants and all that have its mark, whatever their sessions."""
+    """Kill a run: its process group, its descendants and all processes with its mark, in any session."""
     killed: set[int] = set()
     for pause in (0.0, 0.02):  # a process that starts a program has no environment for a moment
         time.sleep(pause)

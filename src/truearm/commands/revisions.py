@@ -35,7 +35,7 @@ from truearm.problem import refuse
 
 WORKING_TREE = "working tree"
 SEED = "TRUEARM_SEED"  # the variable that holds the seed of a build
-MAX_SEED = 2**31 - 1  # from 1 on: linkers take 0 and -1 for something else
+MAX_SEED = 2**31 - 1  # from 1 on: 0 and -1 are special to linkers
 EQUAL_BUILDS = 4  # with different seeds show that the seed is ignored; fewer may be equal by chance
 MAX_AGE_S = 30 * 86_400
 
@@ -186,7 +186,7 @@ class _Repository:
 
 
 def _make(revision: Revision, build: str | None, seed: int | None = None) -> None:
-    """Check out a revision in place of what is there, and build it."""
+    """Check out a revision in place of the present files, and build it."""
     top, commit = Path(revision.top), revision.commit
     assert commit is not None
     _remove(top)

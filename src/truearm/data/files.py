@@ -117,7 +117,7 @@ def _kind(file: Path) -> str:
 
 
 def _spool(folder: Path) -> Path:
-    """Return a file with what standard input holds; its name tells the kind, by its first bytes."""
+    """Return a file with the content of standard input, its name by the kind that its first bytes show."""
     spool, raw = folder / "stdin", io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var]
     is_packed = raw.peek(2).startswith(b"\x1f\x8b")
     try:
@@ -203,7 +203,7 @@ def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) ->
 
 
 def _packing(files: Sequence[Path]) -> str:
-    """Return how files are packed: DuckDB takes a ? in their names for the end of an address."""
+    """Return the compression of files: DuckDB reads a ? in a name as the end of an address."""
     kinds = {_PACKED.get(file.suffix.lower(), "uncompressed") for file in files}
     return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
 
@@ -304,7 +304,7 @@ class _Reader:
             types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
             how = f"auto_detect = false, header = false, skip = {above + 1}, delim = {literal(sep)}, quote = '\"'"
             how += f", escape = '\"', comment = '', nullstr = '', {_packing(group)}, {self.options}"
-            if any("\n" in name for name in names):  # or DuckDB takes its line break for that of the rows
+            if any("\n" in name for name in names):  # or DuckDB reads its line break as the end of a row
                 with importers.unpack(group[0]) as opened:
                     how += ", new_line = '\\r\\n'" * (b"\r\n" in opened.read(1 << 16))
             chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
@@ -386,7 +386,7 @@ def _read_sheet(file: Path, _: Columns, form: Form) -> list[list[Any]]:
         rows = sheet.to_python(skip_empty_area=False)
     except InvalidArgument:
         raise
-    except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
+    except Exception as error:  # broken bytes raise anything in the reader of the archive or of the markup
         msg = f"{file.name!r} is not an Excel workbook ({first_line(error)}); save it as .xlsx or CSV"
         raise InvalidArgument(msg, "file") from None
 
@@ -398,7 +398,7 @@ def _read_sheet(file: Path, _: Columns, form: Form) -> list[list[Any]]:
 
 
 def _check_sheets(file: Path) -> None:
-    """Raise if a cell is so far from the first that what is in between would fill the memory."""
+    """Raise if a cell is so far from the first that the cells in between would fill the memory."""
     with zipfile.ZipFile(file) as book:
         for sheet in (name for name in book.namelist() if re.fullmatch(r"xl/worksheets/[^/]*\.xml", name)):
             row, column, rest = 1, 1, b""

@@ -2,8 +2,8 @@
 
 The format determines what was drawn independently: for hyperfine a run, for pyperf a process. The others measure
 in one process: a reading is a round, a repetition or a sample. Times become seconds, in order of measurement, and
-less is better. A file with statistics alone is refused: they say nothing about bad readings. Scores of models are
-compared on the same items.
+less is better. A file with statistics alone is refused: nothing certain follows from them if readings may be bad.
+Scores of models are compared on the same items.
 """
 
 import csv

@@ -257,7 +257,7 @@ class Table:
 
 
 class Relation(Table):
-    """A table of DuckDB: files, databases, and relations of the user. Only the columns asked for are read."""
+    """A table of DuckDB: files, databases, and relations of the user. Only the requested columns are read."""
 
     def __init__(self, native: Any, form: Form, text_in: Any = None) -> None:  # noqa: ANN401 - of DuckDB
         """Take a relation, and the connection that reads it if cells are text."""
@@ -293,7 +293,7 @@ class Relation(Table):
         if rows is not None or name != self._arm:
             limit = "" if rows is None else f"LIMIT {rows}"
             return _label_cells(self._fetch(f"SELECT {cell} AS cell FROM {_SOURCE} {limit}")["cell"].tolist())
-        # trimming the names of all rows takes longer than parsing them, so each different name is trimmed once
+        # trimming the names of all rows takes longer than parsing them, so each distinct name is trimmed once
         cell = cell if self._types[name] in _FLOATS else f"{quote(name)}::VARCHAR"
         distinct = f"SELECT DISTINCT {cell} AS cell FROM {_SOURCE}"
         found = self._fetch(f"SELECT cell, count(*) OVER () AS n FROM ({distinct}) LIMIT {MAX_ARMS + 1}")

@@ -172,7 +172,7 @@ class Sample:
         return replace(self, values=change(self.values), tape=tape, buckets=buckets, plausible=None)
 
     def hide_censored(self) -> "Sample":
-        """Return the sample with its time-outs unknown: no reading tells how far they are from the others."""
+        """Return the sample with its time-outs unknown: how far they are from the other readings is not known."""
         censored = self.censored
         if not censored:
             return self
@@ -345,7 +345,7 @@ def start_sample(problem: Problem, arm: str) -> Sample:
     """Return the sample of an arm before its first reading."""
     if problem.rounds:
         return Sample.in_order([])
-    # a share counts every reading as what it says, and a time-out is never outside a range of good readings
+    # a share counts every reading as it is, and a time-out is never outside a range of good readings
     if problem.between is None or problem.target == "share":
         return Sample()
     ends = np.sort(orient(np.array(problem.between), problem, arm))  # orientation may turn and move the range

@@ -95,8 +95,8 @@ def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: boo
 class Product(ABC):
     """The evidence against an arm as a function of the place.
 
-    Its parts are the rows of one array, as logarithms: what the judged arm's own readings say, what the bet on a
-    whole sample says and, where there are legs, what these said at their ends and at their starts. The first rises
+    Its parts are the rows of one array, as logarithms: the evidence of the judged arm's own readings, of the bet
+    on a whole sample and, where there are legs, of these at their ends and at their starts. The first rises
     along the axis and the others fall; the last one divides. `sizes` are the numbers of readings in that order,
     `times` is how often each reading counts.
     """

@@ -222,7 +222,7 @@ class Share(Target):
         most = [(w + s.pending, s.n) for w, s in zip(won, samples, strict=True)]
         lost = [(s.n - w - s.missing, s.n) for w, s in zip(won, samples, strict=True)]
         if not is_overlapped([c / max(1, n) for c, n in most], [1 - c / max(1, n) for c, n in lost]):
-            return False  # limits lie further apart than what was seen
+            return False  # limits are further apart than the observed shares
         share = error / len(samples)
         upper = [highest_level(c, n, share, "sequential") for c, n in most]
         return is_overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])

@@ -18,7 +18,7 @@ _FEW = 0.1  # share of an arm's readings that may be zero or negative if ratios 
 
 
 class Margin(NamedTuple):
-    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it."""
+    """How much better the leader is than another arm: on which scale, as observed, and as certified."""
 
     scale: Literal["ratio", "difference"]
     observed: float

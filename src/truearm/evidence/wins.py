@@ -39,7 +39,7 @@ def win_level(eps: float, adversary: Adversary) -> float:
 
 
 def win_level_of(contamination: Contamination | None) -> float:
-    """Return p0 under a declared contamination; None takes the rounds as they are."""
+    """Return p0 under a declared contamination; None trusts all rounds."""
     return win_level(*Trust.of(contamination))
 
 

@@ -55,8 +55,8 @@ MAX_LOG = 700  # of a lognormal median: exp(709.8) overflows, and other quantile
 class Law(ABC):
     """The law of the true readings of one arm, with atoms allowed.
 
-    Functions of a law take a float or an array and return the same. Where the median is not unique, m2 and m4 are
-    relative to its midpoint, and are themselves midpoints, as for the medians of data.
+    Functions of a law accept a float or an array and return the same. Where the median is not unique, m2 and m4
+    are computed around its midpoint, and are themselves midpoints, as for the medians of data.
 
     >>> law = gaussian(10.0, 2.0)
     >>> law.m1

@@ -261,7 +261,7 @@ def simulate(
     policy
         A name, any policy object, or a `Runner`.
     adversary
-        What spoils the readings; None takes the attack of the instance, if it has one.
+        What spoils the readings; None uses the attack of the instance, if it has one.
     executor
         Where blocks of replications run: any `concurrent.futures` executor, also that of a Dask client.
     seed

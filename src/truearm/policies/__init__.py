@@ -1,7 +1,7 @@
 """What a policy is: three pure functions over a frozen state. It decides what to pull next, and when to stop.
 
-`ask` changes nothing and answers with a batch or with a verdict. `tell` takes readings that came in and returns a
-new state. Readings are oriented: bigger is better. Each policy has its own module; these never import each other.
+`ask` changes nothing and returns a batch or a verdict. `tell` accepts readings that came in and returns a new
+state. Readings are oriented: bigger is better. Each policy has its own module; these never import each other.
 """
 
 import math

@@ -169,7 +169,7 @@ class PartialIdentification(_Rounds):
     Parameters
     ----------
     estimator
-        From all readings of an arm, sorted and NaN last, to a number; NaN says that nothing is known.
+        From all readings of an arm, sorted and NaN last, to a number; NaN means that nothing is known.
     radius
         From a number of readings and an error probability to a number; infinity while nothing can be said.
     biases
@@ -261,7 +261,7 @@ def medians(sample: Sample, least: float = -math.inf) -> Interval:
 
 
 def _start(problem: Problem, first: int, *, estimated: bool = False) -> PaperState:
-    """Return the state before the first round, which takes `first` pulls of every arm."""
+    """Return the state before the first round, which has `first` pulls of every arm."""
     k = len(problem.arms)
     ends = (math.inf,) * k, (-math.inf,) * k
     return _go_on(PaperState(problem, (Sample(),) * k, tuple(range(k)), *ends, estimated=estimated), first)

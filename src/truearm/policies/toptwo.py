@@ -213,7 +213,7 @@ def _split_batch(state: TopTwoState, challenger: int) -> TopTwoState:
 def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only arguments
     head: float, rival: float, gain: float, other: float, owed: float, arms: int
 ) -> tuple[int, int, float]:
-    """Return the size of the next batch of two arms, the leader's part of it, and what it is owed beyond that.
+    """Return the size of the next batch of two arms, the leader's part of it, and what it is still owed.
 
     The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
 

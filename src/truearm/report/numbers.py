@@ -236,6 +236,6 @@ def factor_step(x: float) -> float:
 
 
 def least_factor(x: float | None, observed: float = 1.0) -> str:
-    """Return a certified factor in brackets; nothing where it is hardly above 1 for what was observed."""
+    """Return a certified factor in brackets; empty if it is hardly above 1 for the observed one."""
     trivial = max(_SHOWN_ABOVE_1, (observed - 1) / 100)
     return f" (at least {factor(x, ROUND_FLOOR)}x)" if x is not None and x > 1 + trivial else ""

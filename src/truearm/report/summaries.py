@@ -155,7 +155,7 @@ def _suite_notes(result: SuiteResult) -> Iterator[str]:
 
 
 def audit(found: Audit) -> str:
-    """Return what an audit says about the share of bad readings."""
+    """Return what an audit shows about the share of bad readings."""
     each, bad = " of each arm" * (found.arms > 1), sum(found.bad)
     seen = f"{count(bad)} of {count(sum(found.checked))} checked readings{each * (len(found.checked) == 1)}"
     sure = f"{percent(1 - found.delta, ROUND_FLOOR, 4)} sure"

@@ -33,7 +33,7 @@ from truearm.report.words import Voice, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _WORDS = ("standing", "command", "base", "verdict", "better than", "worse", "holds")  # not numbers
-_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table drops, the first first
+_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table drops, in this order
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
 

@@ -189,7 +189,7 @@ def is_unmeasured(arm: Arm, problem: Problem) -> bool:
 
 
 def is_handed_on(result: Result) -> bool:
-    """Return True if an arm other than the best rejected one (extensions E1)."""
+    """Return True if some arm was rejected by an arm other than the best (extensions E1)."""
     return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
 
 
