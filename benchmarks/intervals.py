@@ -9,7 +9,7 @@ import numpy as np
 
 from truearm.bounds import sequential_quantile_ranks
 from truearm.bounds.mixture import log_mixture
-from truearm.evidence import Levels, pair
+from truearm.evidence import Levels, Portfolio, Stake, least_evidence
 from truearm.evidence.intervals import median_interval, quantile_interval
 from truearm.evidence.sample import Sample
 
@@ -43,10 +43,10 @@ def interval_costs(rng):
 
 
 def evidence_costs(rng):
-    print("pair(): the exact minimum over all cuts, samples already sorted")
+    print("least_evidence(): the exact minimum over all cuts, samples already sorted")
     for n in (10**3, 10**4, 10**5, 10**6):
         better, worse = (Sample.of(rng.normal(mean, 1, n)) for mean in (3 / np.sqrt(n), 0.0))
-        cost = seconds(lambda a=better, b=worse: pair(a, b, Levels(0.475, 0.475)), 21)
+        cost = seconds(lambda a=better, b=worse: least_evidence(b, Portfolio(Stake(a)), Levels(0.475, 0.475)), 21)
         print(f"  n = {n:8}: {cost * 1e6:8.0f} us")
 
 

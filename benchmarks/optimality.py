@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm import Contamination, families, lab
-from truearm.evidence import Judge, Levels, by_looks, pair
+from truearm.evidence import Judge, Levels, Portfolio, Stake, by_looks, least_evidence
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.policies import GROWTH, START
@@ -109,7 +109,7 @@ def steps(problem: Problem, tapes: lab.Tapes) -> Iterator[Step]:
         duels = {}
         for arm in arms:
             if arm != leader:
-                found = pair(samples[leader], samples[arm], levels)
+                found = least_evidence(samples[arm], Portfolio(Stake(samples[leader])), levels)
                 duels[arm] = Duel(found.log_value, *_gains(samples[leader], samples[arm], found.at, levels))
         counts = tuple(sample.n for sample in samples)
         yield Step(counts, leader, min(duel.log_evidence for duel in duels.values()))

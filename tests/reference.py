@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from truearm.bounds.search import last_true
-from truearm.evidence import Trust, pair
+from truearm.evidence import Portfolio, Stake, Trust, least_evidence
 from truearm.evidence.counts import Counts
-from truearm.evidence.targets import Query
+from truearm.evidence.targets import PLAIN, Query
 from truearm.problem import Adversary
 
 FOLDER = Path(__file__).parent / "vectors"
@@ -31,17 +31,17 @@ def count_tapes(tapes, edges=None):
     return Counts.from_lumps(edges, lumps)
 
 
-def fixed_pair(better, worse, levels, enough=None, **how):
-    """Return -log of the p-value of two arms for sizes fixed in advance."""
-    return pair(better, worse, levels, query=Query("fixed", enough=enough), **how)
+def pair(better, worse, levels, *, closed=False, query=PLAIN):
+    """Return the evidence that one arm is better than another: E_ij of evidence section 2."""
+    return least_evidence(worse, Portfolio(Stake(better, closed)), levels, query)
 
 
-def breakdown_point(better, rivals, log_bar, adversary, accuracy=1e-13, **how):
+def breakdown_point(better, rivals, log_bar, adversary, accuracy=1e-13):
     """Return up to which eps one arm's evidence over each of some rivals reaches a bar (evidence T6)."""
 
     def holds(eps):
         query, levels = Query(enough=log_bar), Trust(eps, adversary).levels(0.5)
-        return all(pair(better, r, levels, query=query, **how).log_value >= log_bar for r in rivals)
+        return all(pair(better, r, levels, query=query).log_value >= log_bar for r in rivals)
 
     limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0
     return last_true(holds, 0.0, limit, accuracy=1e-3 * accuracy, relative=accuracy) if holds(0.0) else None

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import breakdown_point, vectors
+from reference import breakdown_point, pair, vectors
 from truearm.bounds.mixture import Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -18,9 +19,8 @@ from truearm.evidence import (
     breakdown,
     is_better,
     least_evidence,
-    least_tolerance,
-    pair,
     portfolio,
+    quantiles,
     threshold,
 )
 from truearm.evidence.quantiles import Quantile
@@ -29,7 +29,6 @@ from truearm.evidence.targets import Query
 from truearm.problem import Adversary, Contamination, Problem
 
 VECTORS = vectors("evidence_vectors")
-SIXTEEN = Prior((16.0,), (1.0,))
 
 
 def vector(name):
@@ -46,11 +45,11 @@ def close(expected):
 
 def evidence_at(judged, rivals, cut):
     """Return log W at one cut, without contamination."""
-    target = Quantile(Problem(arms=("A", "B"), contamination=None))
-    return target.evidence_at(judged, rivals, Trust(0.0, Adversary.OBLIVIOUS), cut)
+    return CLEAN.evidence_at(judged, rivals, Trust(0.0, Adversary.OBLIVIOUS), cut)
 
 
 EVEN = Levels(0.5, 0.5)
+CLEAN = Quantile(Problem(arms=("A", "B"), contamination=None))
 PAIRS = {  # of a vector: what each of its numbers is the evidence of
     "fs-E-identified": lambda _, i, j: [(i, j, EVEN), (j, i, EVEN)],
     "fs-E-alpha": lambda x, i, j: [(i, j.map(lambda v, a=a: v - a), EVEN) for a in x["alpha"]],
@@ -61,17 +60,26 @@ PAIRS = {  # of a vector: what each of its numbers is the evidence of
 }
 
 
+@pytest.fixture
+def sixteen(monkeypatch):
+    """The prior of the vectors."""
+    prior = Prior((16.0,), (1.0,))
+    monkeypatch.setattr(quantiles, "log_mixture", partial(log_mixture, prior=prior))
+
+
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.usefixtures("sixteen")
 def test_pair_evidence_of_the_vector(name):
     inputs, expected = vector(name)
     asked = PAIRS[name](inputs, *samples(inputs, "xi", "xj"))
-    assert [pair(*each, prior=SIXTEEN).log_value for each in asked] == close(expected)
+    assert [pair(*each).log_value for each in asked] == close(expected)
 
 
+@pytest.mark.usefixtures("sixteen")
 def test_pair_evidence_with_ties_of_the_vector():
     inputs, expected = vector("fs-E-ties")
     i, j = samples(inputs, "xi", "xj")
-    assert [pair(i, j, EVEN, prior=SIXTEEN, closed=c).log_value for c in (False, True)] == close(expected)
+    assert [pair(i, j, EVEN, closed=c).log_value for c in (False, True)] == close(expected)
 
 
 def test_thresholds_of_the_vector():
@@ -81,14 +89,12 @@ def test_thresholds_of_the_vector():
     assert found == close(expected)
 
 
+@pytest.mark.usefixtures("sixteen")
 def test_breakdown_points_of_the_vector():
     inputs, expected = vector("fs-epsstar-k3")
     best, *rivals = samples(inputs, "x1", "x2", "x3")
     limit = math.log(threshold(3, inputs["delta"], "causal"))
-    found = [
-        breakdown_point(best, rivals, limit, adversary, prior=SIXTEEN)
-        for adversary in (Adversary.PRESCIENT, Adversary.MALICIOUS)
-    ]
+    found = [breakdown_point(best, rivals, limit, a) for a in (Adversary.PRESCIENT, Adversary.MALICIOUS)]
     assert found == pytest.approx(expected, rel=1e-11)
 
 
@@ -161,11 +167,13 @@ def test_the_infimum_is_that_over_all_cuts(data, seed, coarse):
         assert (soon >= bar) == (expected >= bar)
 
 
+@pytest.mark.usefixtures("sixteen")
 def test_certified_tolerance_of_the_vector():
     inputs, expected = vector("fs-alphastar")
     a, b = samples(inputs, "xA", "xB")
     limit = math.log(threshold(2, inputs["delta"], "causal"))
-    found = [least_tolerance(x, y, limit, EVEN, prior=SIXTEEN) for x, y in ((b, a), (a, b))]
+    trust = Trust(0.0, Adversary.OBLIVIOUS)
+    found = [CLEAN.least_tolerance(x, y, limit, trust, Query()) for x, y in ((b, a), (a, b))]
     assert found == close(expected)
 
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import truearm as ta
+from reference import pair
 from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze
 from truearm.cli import main
-from truearm.evidence import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Interval, Problem

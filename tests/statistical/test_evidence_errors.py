@@ -10,20 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from reference import breakdown_point, fixed_pair
+from reference import breakdown_point, pair
 from truearm.bounds.mixture import log_mixture
-from truearm.evidence import (
-    Judge,
-    Leg,
-    Levels,
-    Stake,
-    least_evidence,
-    least_tolerance,
-    pair,
-    portfolio,
-    threshold,
-)
+from truearm.evidence import Judge, Leg, Levels, Stake, Trust, least_evidence, portfolio, threshold
+from truearm.evidence.quantiles import Quantile
 from truearm.evidence.sample import Sample
+from truearm.evidence.targets import Query
 from truearm.problem import Adversary, Contamination, Problem
 
 from .promise import broken, kept, log_summits, power
@@ -32,6 +24,7 @@ pytestmark = pytest.mark.statistical
 INF = math.inf
 DELTA, EPS = 0.1, 0.1
 CAUSAL = math.log(threshold(2, DELTA, "causal"))
+FIXED = Query("fixed")
 
 
 def test_a_hundred_runs_see_a_promise_broken_threefold():
@@ -187,7 +180,7 @@ def test_the_fixed_design_errs_once_in_one_over_delta(runs, n_i, n_j, adversary)
     levels = Levels.of(0.5, Contamination(EPS, adversary))
     below, above = rng.binomial(n_i, levels.low, runs), rng.binomial(n_j, levels.high, runs)
     p_values = [
-        math.exp(-fixed_pair(zeros_and_ones(b, n_i - b), zeros_and_ones(n_j - a, a), levels).log_value)
+        math.exp(-pair(zeros_and_ones(b, n_i - b), zeros_and_ones(n_j - a, a), levels, query=FIXED).log_value)
         for b, a in zip(below, above, strict=True)
     ]
     for delta in (0.2, DELTA, 0.02):
@@ -217,12 +210,13 @@ def test_a_breakdown_point_beyond_the_true_eps_is_seldom_wrong(runs, adversary, 
 @pytest.mark.parametrize("runs", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_a_certified_tolerance_below_the_true_gap_is_seldom_wrong(runs):
     rng, gap, looks = np.random.default_rng(21), 0.3, (20, 60, 180)
-    levels = Levels.of(0.5, Contamination(EPS))
+    target, trust = Quantile(Problem(arms=("A", "B"))), Trust(EPS, Adversary.OBLIVIOUS)
     failures = []
     for _ in range(runs):
         x = oblivious(rng, lambda r: r.normal(0, 1, looks[-1]), INF)
         y = oblivious(rng, lambda r: r.normal(gap, 1, looks[-1]), -INF)
-        found = [least_tolerance(Sample.of(x[:n]), Sample.of(y[:n]), CAUSAL, levels=levels) for n in looks]
+        samples = [(Sample.of(x[:n]), Sample.of(y[:n])) for n in looks]
+        found = [target.least_tolerance(*both, CAUSAL, trust, Query()) for both in samples]
         failures.append(min(found) < gap)
     assert kept(failures, DELTA)
 

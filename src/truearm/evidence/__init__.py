@@ -3,7 +3,7 @@
 from truearm.evidence.comparison import Comparison, breakdown, is_better
 from truearm.evidence.judge import Breakdown, Entry, Judge
 from truearm.evidence.levels import Levels, Rule, Trust, p_value_of, threshold
-from truearm.evidence.quantiles import by_looks, least_evidence, least_tolerance, pair
+from truearm.evidence.quantiles import by_looks, least_evidence
 from truearm.evidence.sample import Sample, shift_sample
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
 from truearm.evidence.targets import Margin, Target
@@ -27,9 +27,7 @@ __all__ = [
     "by_looks",
     "is_better",
     "least_evidence",
-    "least_tolerance",
     "p_value_of",
-    "pair",
     "portfolio",
     "shift_sample",
     "threshold",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
-from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import first_true
 from truearm.evidence.intervals import deviation, quality_of, rank_pairs, ranks_of, spread
 from truearm.evidence.levels import Levels, Trust
@@ -123,25 +123,21 @@ class _Cut(_Cuts):
         return self._rivals([self.judged.above(places)], places, beyond=False)
 
 
-def _term(design: Design, prior: Prior = DEFAULT_PRIOR) -> Term:
-    return tail_term if design == "fixed" else partial(log_mixture, prior=prior)
+def _term(design: Design) -> Term:
+    return tail_term if design == "fixed" else log_mixture
 
 
 def least_evidence(
-    judged: Sample,
-    bets: Portfolio,
-    levels: Levels,
-    query: Query = PLAIN,
-    *,
-    sign: float = 1.0,
-    prior: Prior = DEFAULT_PRIOR,
+    judged: Sample, bets: Portfolio, levels: Levels, query: Query = PLAIN, *, sign: float = 1.0
 ) -> Evidence:
     """Return log W_i, the least evidence at any cut that the judged arm is not the best (evidence T5).
 
-    For bucket counts it is a lower bound (extensions 4.1).
+    With one stake it is E_ij of evidence section 2. For a fixed design it is -log of a p-value: the product w of
+    two tail probabilities has p-value w(1 - ln w), whose supremum over cuts is one too (Fisher's product, evidence
+    section 11). For bucket counts it is a lower bound (extensions 4.1).
     """
     design, shift, near, enough, times, _ = query
-    term, whole, lift = _term(design, prior), bets.whole, shift.lift(sign) if shift else None
+    term, whole, lift = _term(design), bets.whole, shift.lift(sign) if shift else None
     if judged.buckets is None or whole is None or whole.sample.buckets is None:
         rank = None if math.isnan(near) else int(judged.count(near))
         cuts = _Cuts(judged, bets, levels, term, lift=lift, times=times)
@@ -184,24 +180,6 @@ def _note_open(cuts: _Cuts, own: Sample, rival: Sample, bar: float) -> None:
     rival.note(np.flatnonzero(np.cumsum(steps[:-1]) > 0))
 
 
-def pair(
-    better: Sample,
-    worse: Sample,
-    levels: Levels,
-    *,
-    closed: bool = False,
-    prior: Prior = DEFAULT_PRIOR,
-    query: Query = PLAIN,
-) -> Evidence:
-    """Return the evidence that one arm is better than another: E_ij of evidence section 2, the least of all cuts.
-
-    For a fixed design it is -log of a p-value: the product w of the two arms' tail probabilities has p-value
-    w(1 - ln w), its supremum over cuts is a p-value (Fisher's product, evidence section 11). If
-    `closed`, equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
-    """
-    return least_evidence(worse, Portfolio(Stake(better, closed)), levels, query, prior=prior)
-
-
 def by_looks(samples: Sequence[Sample], among: Sequence[int], level: float) -> list[int]:
     """Return the arms with a value, best-looking first; missing readings count as lowest (evidence section 11)."""
     looks = {i: _quantile_at_worst(samples[i], level) for i in among if samples[i].size}
@@ -216,36 +194,6 @@ def _quantile_at_worst(sample: Sample, level: float) -> float:
 
 def _mid_rank(sample: Sample, x: float) -> float:
     return (int(sample.count(x)) + int(sample.count(x, closed=True))) / sample.size
-
-
-def least_tolerance(
-    better: Sample,
-    worse: Sample,
-    log_threshold: float,
-    levels: Levels,
-    query: Query = PLAIN,
-    *,
-    sign: float = 1.0,
-    prior: Prior = DEFAULT_PRIOR,
-) -> float:
-    """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
-
-    The search begins at the shift of the query; infinity if no tolerance is enough.
-    """
-    amount, relative = query.shift or Shift(0.0)
-
-    def is_enough(one: Sample, other: Sample, amount: float) -> bool:
-        asked = query._replace(shift=Shift(amount, relative), enough=log_threshold)
-        found = least_evidence(other, Portfolio(Stake(one)), levels, asked, sign=sign, prior=prior)
-        return found.log_value >= log_threshold
-
-    holds = partial(is_enough, better.at_worst(), worse.at_best())  # as they are judged: extensions 4.1
-    most = _largest_margin(better, worse, relative=relative)
-    most = math.expm1(most) if relative else most
-    found = first_true(holds, amount, most) if holds(most) else math.inf
-    if not (better.is_exact and worse.is_exact):  # notes the buckets on which it depends
-        is_enough(better, worse, _NEARLY * found if found < math.inf else 0.0)
-    return found
 
 
 class Quantile(Target):
@@ -370,7 +318,19 @@ class Quantile(Target):
         return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
     def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
-        return least_tolerance(better, worse, log_bar, self._levels(trust), query, sign=self.problem.sign)
+        amount, relative = query.shift or Shift(0.0)
+
+        def is_enough(one: Sample, other: Sample, amount: float) -> bool:
+            asked = query._replace(shift=Shift(amount, relative), enough=log_bar)
+            return self.evidence(other, Portfolio(Stake(one)), trust, asked).log_value >= log_bar
+
+        holds = partial(is_enough, better.at_worst(), worse.at_best())  # as they are judged: extensions 4.1
+        most = _largest_margin(better, worse, relative=relative)
+        most = math.expm1(most) if relative else most
+        found = first_true(holds, amount, most) if holds(most) else math.inf
+        if not (better.is_exact and worse.is_exact):  # notes the buckets on which it depends
+            is_enough(better, worse, _NEARLY * found if found < math.inf else 0.0)
+        return found
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:
         seen = [self.problem.sign * self.looks(sample) for sample in (one, other)]
