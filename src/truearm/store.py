@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from itertools import accumulate
 from operator import itemgetter
@@ -424,15 +424,12 @@ class Database:
         connection.execute("COMMIT")
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The log of one study in one file, for any thread; other processes may hold the same file."""
 
     def __init__(self, path: str | Path) -> None:
         self._database = Database(path, RACE, timeout=60.0)
         self.path, self.close = self._database.path, self._database.close
-
-    def __enter__(self) -> "Store":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

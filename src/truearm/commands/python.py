@@ -1,7 +1,7 @@
 """Time Python code: one number per fresh process, by loops that were calibrated once.
 
 Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
-imported elsewhere, such as a nested function, is timed in this process, and the result says so.
+imported elsewhere, such as a nested function, is timed in this process, and the result notes it.
 
 Load only adds to a block of loops, and most to a long one. So blocks are short, and a reading is their lower
 quartile: a quarter of them undisturbed is enough. (The minimum, which `timeit` shows, would favor code with more

@@ -101,24 +101,16 @@ class Dataset(NamedTuple):
 
     tapes: dict[str, Floats]
     """Per arm one number per reading, or per unit or round if there is one; NaN where one is missing."""
-    ordered: bool = False
-    """Whether each tape is in order of pull; else its order says nothing."""
-    units: Units | None = None
-    """What was reduced to one reading each; None if every row is a reading."""
-    suspects: tuple[Suspect, ...] = ()
-    """Columns named like a unit that was not declared."""
-    timed: bool = False
-    """Whether less is better, because the readings are times or those of a race that said so."""
-    unit: str = ""
-    """"s" if the readings are known to be seconds."""
+    ordered: bool = False  # whether each tape is in order of pull; else its order says nothing
+    units: Units | None = None  # what was reduced to one reading each; None if every row is a reading
+    suspects: tuple[Suspect, ...] = ()  # columns named like a unit that was not declared
+    timed: bool = False  # whether less is better, because the readings are times or those of a race that said so
+    unit: str = ""  # "s" if the readings are known to be seconds
     options: Mapping[str, Any] = {}
     """Options of the problem that the data bring along: an export of a race says what was compared."""
-    notes: tuple[str, ...] = ()
-    """What a reader should know about the data, one sentence each."""
-    counter: "Counter | None" = None
-    """Instead of tapes, where readings are counted by the engine that has them."""
-    counted: "Counts | None" = None
-    """The same, for counts that are complete."""
+    notes: tuple[str, ...] = ()  # what a reader should know about the data, one sentence each
+    counter: "Counter | None" = None  # instead of tapes, where readings are counted by the engine that has them
+    counted: "Counts | None" = None  # the same, for counts that are complete
 
     @property
     def counts(self) -> "Counts | None":

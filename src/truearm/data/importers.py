@@ -150,16 +150,11 @@ class _Tool(NamedTuple):
 
     name: str
     runs: Callable[[Any], Runs]
-    key: str
-    """The key of its records."""
-    marks: Set[str]
-    """Keys of which the document or one of its records has one."""
-    unit: str = ""
-    """What each reading is of; empty if it is drawn independently."""
-    remedy: str = ""
-    """How to write an export with single readings."""
-    several: str = ""
-    """How to write one with several units, where one alone says nothing about others."""
+    key: str  # the key of its records
+    marks: Set[str]  # keys of which the document or one of its records has one
+    unit: str = ""  # what each reading is of; empty if it is drawn independently
+    remedy: str = ""  # how to write an export with single readings
+    several: str = ""  # how to write one with several units, where one alone says nothing about others
 
 
 _TRUEARM = _Tool("truearm", _truearm, "readings", {"certificate"})
@@ -191,11 +186,9 @@ class _Export(NamedTuple):
     """The readings in one file, or in one folder of criterion."""
 
     tool: _Tool
-    readings: dict[str, dict[Any, list[float]]]
-    """By benchmark or metric, and by unit or item."""
+    readings: dict[str, dict[Any, list[float]]]  # by benchmark or metric, and by unit or item
     model: str = ""
-    task: str = ""
-    """Of scores, what was scored."""
+    task: str = ""  # of scores, what was scored
     timed: bool = True
     unit: str = "s"
     options: Mapping[str, Any] = {}

@@ -51,10 +51,6 @@ def document(
     }
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the list that hyperfine writes under `results`: wall times in seconds, as measured.
 
@@ -131,7 +127,7 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
 def _csv(rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as CSV; numbers that are not finite are empty cells."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([cell(_finite(x)) for x in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(map(cell, to_plain(row, null=True)) for row in rows)
     return text.getvalue()
 
 

@@ -46,15 +46,11 @@ class Row(NamedTuple):
     name: str
     where: str
     state: str
-    kind: str
-    """Classes of the row: of its state, and which ends of the interval are off the board."""
+    kind: str  # classes of the row: of its state, and which ends of the interval are off the board
     line: Piece
-    core: Piece | None
-    """What contamination alone leaves open."""
-    shade: Piece | None
-    """A range behind it: equal, or tolerated."""
-    observed: float | None
-    """None if off the board."""
+    core: Piece | None  # what contamination alone leaves open
+    shade: Piece | None  # a range behind it: equal, or tolerated
+    observed: float | None  # None if off the board
 
 
 def row(

@@ -37,8 +37,7 @@ _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table dro
 _LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
 
 
-Rows = list[tuple[str, ...]]
-"""The titles of columns, then a row of cells each."""
+Rows = list[tuple[str, ...]]  # the titles of columns, then a row of cells each
 
 
 def _drop_untitled(rows: Sequence[Sequence[str]]) -> Rows:

@@ -60,14 +60,10 @@ class Voice(NamedTuple):
     better: str = ""
     worse: str = ""
     unit: Unit = PLAIN_UNIT
-    options: bool = False
-    """Spell arguments as options of the command line, not as in Python."""
-    elapsed: float | None = None
-    """Seconds that the readings took, if known."""
-    time_limit: float | None = None
-    """Seconds after which a time limit ended the readings; None if it did not."""
-    ended: bool = False
-    """No more readings will follow."""
+    options: bool = False  # spell arguments as options of the command line, not as in Python
+    elapsed: float | None = None  # seconds that the readings took, if known
+    time_limit: float | None = None  # seconds after which a time limit ended the readings; None if it did not
+    ended: bool = False  # no more readings will follow
 
     def measure(self, x: float, quantum: float | None = None) -> str:
         """Return a reading, or a difference of two, with its unit."""

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from truearm.claims.certificate import Status
+from truearm.claims.plain import to_plain
 from truearm.claims.result import Result
 from truearm.report.export import cell, document
 from truearm.report.numbers import name_of, names
@@ -43,8 +43,8 @@ def state(hosted: HostedStudy) -> models.State:
     for arm, (pulls, arrived) in hosted.counts().items():
         candidate = arm in (result.candidates if result is not None else standing.alive)
         shown = arm != standing.leader and not hosted.passive
-        against = _finite(standing.against.get(arm)) if shown else None
-        share = _finite(standing.share(arm)) if shown else None
+        against = to_plain(standing.against.get(arm), null=True) if shown else None
+        share = to_plain(standing.share(arm), null=True) if shown else None
         arms.append(models.Standing(arm, pulls, arrived, candidate, against, share))
     return models.State(
         id=hosted.name,
@@ -59,7 +59,7 @@ def state(hosted: HostedStudy) -> models.State:
         candidates=list(standing.alive if result is None else result.candidates),
         pulls=sum(arm.pulls for arm in arms),
         arms=arms,
-        log_threshold=_finite(standing.log_threshold),
+        log_threshold=to_plain(standing.log_threshold, null=True),
         out=hosted.pending(study.out),
         result=None if result is None else document(result, {}),
     )
@@ -130,10 +130,6 @@ def _so_far(hosted: HostedStudy) -> str:
         return "Too early to tell"
     left = [arm for arm in standing.alive if arm != standing.leader]
     return f"{name_of(standing.leader)} leads; {names(left)} may still be better"
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def log_entry(row: Row) -> models.Logged:

@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from http import HTTPStatus
 from operator import index
 from typing import Any
@@ -43,7 +43,7 @@ class ServiceError(TruearmError, RuntimeError):
         self.status = status
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A served study: ask which arms to pull and tell the readings, like `Study` but for many machines.
 
     Each thread needs its own client: threads that share one are the same worker and get the same pulls.
@@ -134,9 +134,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, {self.name!r})"
-
-    def __enter__(self) -> "Client":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

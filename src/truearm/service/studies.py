@@ -303,7 +303,7 @@ def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
     if study.done:
         return []
     held = [
-        Pull(ticket, arm_of(study, ticket))
+        Pull(ticket, study.log.name(ticket))
         for ticket, (holder, until) in sorted(hosted.holders.items())
         if holder == worker and until > now
     ]
@@ -315,11 +315,6 @@ def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
     return held
 
 
-def arm_of(study: Study, ticket: int) -> str:
-    """Return the arm of a ticket, "" if it was never issued."""
-    return study.log.name(ticket) if ticket < len(study.log) else ""
-
-
 def _number(value: models.Value) -> float:
     return math.nan if value is None else float(value)
 
@@ -329,7 +324,8 @@ def _tell(study: Study, reading: models.PullReading, events: list[Event]) -> mod
     try:
         if reading.notes is not None:
             store.to_json("notes", reading.notes)
-        if reading.arm is not None and (arm := arm_of(study, ticket)) not in ("", reading.arm):
+        arm = study.log.name(ticket) if ticket < len(study.log) else None  # `tell` refuses one never issued
+        if None not in (arm, reading.arm) and arm != reading.arm:
             msg = f"ticket {ticket} is of arm {arm!r}, but got arm {reading.arm!r}; ask again and tell that pull"
             raise ProtocolError(msg)
         value = _number(reading.value)
