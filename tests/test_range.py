@@ -52,7 +52,7 @@ def test_malicious_levels_hold_if_only_low_readings_leave_the_range():
         better = rng.normal(0, 1, 400)
         low = better < np.quantile(better, 0.5)
         better[low & (rng.random(400) < 0.2)] = 99.0  # a tenth of all, all of them low
-        one = Sample.of(better, plausible=Interval(-10.0, 10.0))
+        one = Sample(plausible=Interval(-10.0, 10.0)).extend(better)
         wrong += pair(one, Sample.of(rng.normal(0, 1, 400)), levels, closed=True).log_value >= math.log(1 / 0.1)
     assert wrong <= 20  # at an error rate of 0.1, more have a chance below 1e-3
 

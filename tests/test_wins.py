@@ -74,8 +74,8 @@ def test_a_reading_that_is_out_never_helps(one, other, told):
 def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
     late, same = taped([-math.inf, -math.inf]), taped([1.0, math.inf])
     problem = Problem(arms=("A", "B"), rounds=True)
-    assert not Judge.of(problem).target.is_same([late, late])
-    assert Judge.of(problem).target.is_same([same, same])
+    assert not Judge.of(problem).target.is_same(late, late)
+    assert Judge.of(problem).target.is_same(same, same)
 
 
 @pytest.mark.parametrize("contamination", [None, "blind", 0.0])

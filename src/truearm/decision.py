@@ -188,15 +188,12 @@ class OpenBatch:
     def _arrange(self) -> list[int]:
         """Return the pulls of the batch in order."""
         arms = np.repeat(np.arange(len(self.wanted)), self.wanted)
-        if self.order is None and self._rng is None:
+        shuffle: Callable[..., Any] | None = self.order or (None if self._rng is None else self._rng.permutation)
+        if shuffle is None:
             phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self.wanted if w])
             return list(arms[np.argsort(phase, kind="stable")].tolist())
         batches = [arms.tolist()]
         if self._rounds:
             rounds = range(max(self.wanted), 0, -1)
             batches = [[arm for arm, number in enumerate(self.wanted) if number >= left] for left in rounds]
-        return [arm for some in batches for arm in (self.order or self._permute)(some)]
-
-    def _permute(self, arms: Sequence[int]) -> list[int]:
-        assert self._rng is not None
-        return [int(arm) for arm in self._rng.permutation(arms)]
+        return [int(arm) for some in batches for arm in shuffle(some)]

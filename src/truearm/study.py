@@ -174,16 +174,11 @@ class Study:
             readings = self._final
             origin = Origin(by, options, self.max_pulls, self.seed, self._decision.overlapping)
             found = certify(self.problem, readings, verdict, noticed=self._decision.noticed, origin=origin)
-            conditions = {"order": self._order_basis} if self.problem.is_blind else None
+            # where the order of rounds comes from: outside, a seed, or nowhere if pulls overlap (extensions R)
+            basis = "parallel" if self._is_parallel else "drawn" if self._is_drawn else "seed"
+            conditions = {"order": basis} if self.problem.is_blind else None
             self._result = replace(check_support(found, readings), readings=readings, conditions=conditions)
         return self._result
-
-    @property
-    def _order_basis(self) -> str:
-        """Where the order of rounds comes from: outside, a seed, or nowhere if pulls overlap (extensions R)."""
-        if self._is_parallel:
-            return "parallel"
-        return "drawn" if self._is_drawn else "seed"
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return new pulls: the open batch, or exactly n to keep n workers busy.

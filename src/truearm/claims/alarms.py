@@ -8,7 +8,7 @@ docs/assumptions.md derives the bounds. "ties" and "contradiction" are plain fac
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 
     Infinities on the bad side are excluded: they are time-outs.
     """
-    known = sample.without_missing()  # missing ones have an alarm of their own: evidence T8
+    known = replace(sample, missing=0, outside=0)  # these have separate alarms: evidence T8
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
     ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, design="sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high

@@ -201,7 +201,7 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     if verdict.status is Status.DOUBTFUL:
         return ()
     head, samples = judge.samples[leader], judge.samples
-    alike = tuple(arm for arm in verdict.candidates if judge.target.is_same([head, samples[place(arm)]]))
+    alike = tuple(arm for arm in verdict.candidates if judge.target.is_same(head, samples[place(arm)]))
     return alike if len(alike) > 1 and judge.problem.arms[leader] in alike else ()
 
 

@@ -382,7 +382,7 @@ class Judge:
     def _search_margin(self, judged: int, *, relative: bool) -> float | None:
         head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
         bar, bets = self.log_strict, self.rivals(judged, closed=True)
-        if self.target.strict_by_pairs:
+        if self.problem.target != "quantile":  # the legs of other targets may not give nested claims
             bets = Portfolio(Stake(head, closed=True))
             bar = self.log_threshold if self.rule == "paired" else self.log_bar(share=1 / len(self.samples))
 

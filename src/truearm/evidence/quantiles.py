@@ -148,15 +148,15 @@ def least_evidence(
         among = bets._replace(whole=whole._replace(sample=rival))
         return least_in(design, _Cuts(own, among, levels, term, times=times), enough=enough)
 
-    low = bound(judged.at_best(), whole.sample.at_worst())
+    low = bound(judged.at_end(best=True), whole.sample.at_end(best=False))
     if judged.buckets is None or judged.buckets.notes is None or (judged.is_exact and whole.sample.is_exact):
         return low
     bar = _ENOUGH_NATS if enough is None else enough
     if low.log_value < bar:
-        high = bound(judged.at_worst(), whole.sample.at_best())
+        high = bound(judged.at_end(best=False), whole.sample.at_end(best=True))
         if high.log_value >= (0 if enough is None else enough):
             limit = bar if enough is not None else min(bar, high.log_value)
-            cuts = _Cuts(judged.at_best(), bets, levels, term, times=times)
+            cuts = _Cuts(judged.at_end(best=True), bets, levels, term, times=times)
             _note_open(cuts, judged, whole.sample, fisher_sum(limit) if design == "fixed" else limit)
     return low
 
@@ -241,10 +241,6 @@ class Quantile(Target):
     def is_symmetric(self) -> bool:
         return self.problem.level == 0.5  # T6: (1-e)/2 = 1/2 - e/2
 
-    @property
-    def strict_by_pairs(self) -> bool:
-        return False
-
     def looks(self, sample: Sample) -> float:
         return sample.quantile(self.problem.level)
 
@@ -324,7 +320,8 @@ class Quantile(Target):
             asked = query._replace(shift=Shift(amount, relative), enough=log_bar)
             return self.evidence(other, Portfolio(Stake(one)), trust, asked).log_value >= log_bar
 
-        holds = partial(is_enough, better.at_worst(), worse.at_best())  # as they are judged: extensions 4.1
+        ends = better.at_end(best=False), worse.at_end(best=True)  # as they are judged: extensions 4.1
+        holds = partial(is_enough, *ends)
         most = _largest_margin(better, worse, relative=relative)
         most = math.expm1(most) if relative else most
         found = first_true(holds, amount, most) if holds(most) else math.inf

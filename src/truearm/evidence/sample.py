@@ -91,9 +91,9 @@ class Sample:
     buckets: Buckets | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, readings: ArrayLike, name: str = "x", *, plausible: Interval | None = None) -> "Sample":
+    def of(cls, readings: ArrayLike) -> "Sample":
         """Sort readings into a sample."""
-        return cls(plausible=plausible).extend(as_readings(readings, name))
+        return cls().extend(as_readings(readings))
 
     @classmethod
     def in_order(cls, tape: ArrayLike, arrived: Bools | None = None) -> "Sample":
@@ -184,10 +184,6 @@ class Sample:
             )
         return replace(self, values=self.values[first:], pending=self.pending + censored, buckets=buckets)
 
-    def without_missing(self) -> "Sample":
-        """Return the sample of the readings that have a value, and of pending pulls."""
-        return replace(self, missing=0, outside=0)
-
     def count(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
         """Return how many values are certainly below each cut, or at it if closed."""
         side: Literal["left", "right"] = "right" if closed else "left"
@@ -238,17 +234,12 @@ class Sample:
         """Return the empirical quantile X_(ceil(q n)) of the readings that have a value, NaN if none has."""
         return self.at(max(1, math.ceil(level * self.size - 1e-9))) if self.size else np.nan
 
-    def at_worst(self) -> "Sample":
-        """Return bucket counts with every reading at the lower end of its bucket."""
-        return self._at_end(self.values)
-
-    def at_best(self) -> "Sample":
-        """Return bucket counts with every reading at the upper end of its bucket."""
-        return self if self.buckets is None else self._at_end(self.buckets.highs)
-
-    def _at_end(self, values: Floats) -> "Sample":
-        buckets = None if self.buckets is None else self.buckets._replace(highs=values, notes=None)
-        return replace(self, values=values, buckets=buckets)
+    def at_end(self, *, best: bool) -> "Sample":
+        """Return bucket counts with every reading at the upper (best) or the lower end of its bucket."""
+        if self.buckets is None:
+            return self
+        values = self.buckets.highs if best else self.values
+        return replace(self, values=values, buckets=self.buckets._replace(highs=values, notes=None))
 
     def note_in(self, notes: set[int] | None) -> "Sample":
         """Return the sample with another place to note the buckets to refine."""

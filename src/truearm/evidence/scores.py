@@ -92,15 +92,12 @@ class Scores(Target):
         known = sample.values[np.isfinite(sample.values)]
         return float(known.mean()) if known.size else math.nan
 
-    def is_same(self, samples: Sequence[Sample]) -> bool:
-        """Return True if arms have the same mean on a whole list, or the same score on every item."""
-        first, *others = samples
-        if not others or not first.size or any(s.size != s.n or s.n != first.n for s in samples):
+    def is_same(self, one: Sample, other: Sample) -> bool:
+        """Return True if two arms have the same mean on a whole list, or the same score on every item."""
+        if not one.size or not one.size == one.n == other.n == other.size:
             return False
-        apart = [self._differences(first, other) for other in others]
-        if first.n == self.problem.items:
-            return all(abs(d.sum()) < _ROUNDING for d in apart)
-        return not any(d.any() for d in apart)
+        apart = self._differences(one, other)
+        return bool(abs(apart.sum()) < _ROUNDING) if one.n == self.problem.items else not apart.any()
 
     def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
         apart = self._differences(better, worse)

@@ -102,11 +102,6 @@ class Target(ABC):
         """Whether a malicious adversary with half of eps is as bad as a prescient one with all of it."""
         return True
 
-    @property
-    def strict_by_pairs(self) -> bool:
-        """Whether margins come from the leader's whole sample alone, because legs may not give nested claims."""
-        return True
-
     @abstractmethod
     def looks(self, sample: Sample) -> float:
         """Return how good an arm looks: what is compared, as observed."""
@@ -120,8 +115,8 @@ class Target(ABC):
         slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, sample.n))  # extensions D1
         return self.looks(sample) + slack
 
-    def is_same(self, samples: Sequence[Sample]) -> bool:  # noqa: ARG002 - for targets that compare reading by reading
-        """Return True if arms measured the same in every round."""
+    def is_same(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - for targets that compare reading by reading
+        """Return True if two arms measured the same in every round."""
         return False
 
     def intervals(

@@ -153,10 +153,10 @@ class Wins(Target):
             leads = np.delete(np.delete(leads, best, axis=0), best, axis=1)
         return ranking
 
-    def is_same(self, samples: Sequence[Sample]) -> bool:
-        first, *others = (sample.in_rounds[0] for sample in samples)
-        known = first.size > 0 and bool((first > -np.inf).all())  # two time-outs may differ: extensions E6
-        return known and bool(others) and all(np.array_equal(first, tape) for tape in others)
+    def is_same(self, one: Sample, other: Sample) -> bool:
+        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+        known = mine.size > 0 and bool((mine > -np.inf).all())  # two time-outs may differ: extensions E6
+        return known and np.array_equal(mine, theirs)
 
     def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:  # noqa: ARG002
         return deviation(sample) if sample.n else math.nan, 0.0, math.inf

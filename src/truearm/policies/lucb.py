@@ -141,7 +141,7 @@ class Lucb(Eager):
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
-        # equal numbers: if the fraction were of its own pulls, a steady leader would outgrow its rivals
+        # equal numbers: as a fraction of its pulls, those of a steady leader would outgrow those of its rivals
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 

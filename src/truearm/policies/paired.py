@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from truearm.claims.certificate import Claim, Status
+from truearm.claims.certificate import Status
 from truearm.evidence import Judge
 from truearm.evidence.wins import forecast
 from truearm.policies import FUTILITY, GROWTH, Eager, Judged, Standing, Told
@@ -184,17 +184,11 @@ def _stop(state: PairedState, otherwise: Status = Status.INDISTINGUISHABLE) -> P
     """Return the state that ends with the only arm left, or with this status if there are more."""
     if len(state.alive) > 1:
         return replace(state, decision=state.verdict(otherwise))
-    best = state.alive[0]
-    state = replace(state, judge=state.judge.after(leader=best))
-    direct = tuple(_direct(state, claim) for claim in state.claims)
-    state = replace(state, claims=direct)
+    best, arms, claims = state.alive[0], state.problem.arms, list(state.claims)
+    judge = state.judge.after(leader=best)
+    for place, claim in enumerate(claims):  # by the best arm itself, if its evidence also suffices (extensions E1)
+        judged = arms.index(claim.arm)
+        if claim.leader != arms[best] and (found := judge.against(judged).log_value) >= judge.log_threshold:
+            claims[place] = state.claim(judged, best, found)
+    state = replace(state, judge=judge, claims=tuple(claims))
     return replace(state, decision=state.verdict(Status.strict(state.problem), best))
-
-
-def _direct(state: PairedState, claim: Claim) -> Claim:
-    """Return a claim as one by the best arm itself, if its evidence also suffices (extensions E1)."""
-    judged, best = state.problem.arms.index(claim.arm), state.judge.leader
-    if claim.leader == state.problem.arms[best]:
-        return claim
-    found = state.judge.against(judged).log_value
-    return state.claim(judged, best, found) if found >= state.judge.log_threshold else claim

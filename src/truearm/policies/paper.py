@@ -56,7 +56,7 @@ class PaperState:
 
 
 class _Rounds(Eager):
-    """What the three algorithms share."""
+    """What the three algorithms have in common."""
 
     __slots__ = ()
     patient: ClassVar[bool] = True
