@@ -232,11 +232,8 @@ class Study:
         The notes of a `Noted` number are kept. The same value again is ignored; another one is an error.
         """
         ticket, log = self.log.find(pull), self.log
-        is_plain = type(value) is float  # the usual case needs no check
         what = f"value of ticket {ticket} ({log.name(ticket)!r})"
-        number = (
-            value if is_plain else as_number(what, value, "use nan for a reading that went wrong", boolean=True)
-        )
+        number = as_number(what, value, "use nan for a reading that went wrong", boolean=True)
         if self.problem.score_range is not None:
             self.problem.check_score(number, log.name(ticket), log.draws[ticket])
         if log.has_arrived(ticket):
@@ -245,7 +242,7 @@ class Study:
                 msg = f"{what} was told as {known!r} and now as {number!r}; the first value is kept"
                 raise ProtocolError(msg, "value", number)
             return
-        self._record([int(ticket)], [number], value.notes if not is_plain and isinstance(value, Noted) else None)
+        self._record([int(ticket)], [number], value.notes if isinstance(value, Noted) else None)
 
     def _record(self, tickets: Sequence[int], values: Sequence[float], notes: Notes | None = None) -> None:
         """Log readings, add them, and decide once no pull is out."""

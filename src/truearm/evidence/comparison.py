@@ -17,7 +17,7 @@ from truearm.errors import OutOfReach
 from truearm.evidence.judge import Breakdown, Judge
 from truearm.evidence.levels import p_value_of, rule_for
 from truearm.evidence.sample import as_readings, shift_sample, start_sample
-from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance, check_between, check_design
+from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance, check_design
 
 Method = Literal["holm", "fdr"]
 """Which error is bounded: the chance of any false claim (step-down), or the expected share of false claims."""
@@ -81,15 +81,14 @@ def is_better(
     >>> bool(is_better(x, y)), bool(is_better(y, x)), bool(is_better(x, y, contamination=0.4))
     (True, False, False)
     """
-    allowed = Contamination.of(contamination)
     options = {"delta": delta, "quantile": quantile, "goal": goal, "dependent_arms": dependent_arms}
-    judge = _judge(x, y, design, allowed, between, tolerance=Tolerance.of(tolerance), **options)
+    judge = _judge(x, y, design, contamination=contamination, tolerance=tolerance, between=between, **options)
     log_evidence, points = 0.0, Breakdown(None, None, None)
     if not judge.implausible_arms:  # closed, as equal arms are no better than each other
         log_evidence = judge.against(1, closed=True).log_value
         points = judge.pair_breakdown(0, 1, accuracy=1e-13)
     p_value = p_value_of(log_evidence, judge.rule)
-    return Comparison(p_value <= delta, log_evidence, p_value, points, delta, allowed, design)
+    return Comparison(p_value <= delta, log_evidence, p_value, points, delta, judge.problem.contamination, design)
 
 
 def breakdown(
@@ -124,22 +123,15 @@ def breakdown(
     >>> [round(p, 3) for p in points]
     [0.284, 0.238, 0.119]
     """
-    allowed = Contamination(0.0, Adversary.PRESCIENT, causal)
     options = {"delta": delta, "quantile": quantile, "goal": goal, "dependent_arms": dependent_arms}
-    return _judge(x, y, design, allowed, between, **options).pair_breakdown(0, 1, accuracy=1e-13)
+    allowed = Contamination(0.0, Adversary.PRESCIENT, causal)
+    judge = _judge(x, y, design, contamination=allowed, between=between, **options)
+    return judge.pair_breakdown(0, 1, accuracy=1e-13)
 
 
-def _judge(
-    x: ArrayLike,
-    y: ArrayLike,
-    design: Design,
-    contamination: Contamination | None,
-    between: tuple[float, float] | None,
-    **options: Any,  # noqa: ANN401 - of the problem
-) -> Judge:
+def _judge(x: ArrayLike, y: ArrayLike, design: Design, **options: Any) -> Judge:  # noqa: ANN401 - of the problem
     """Return the judge of x and of y made worse by the tolerance."""
-    between = check_between(between)
-    problem = Problem(arms=("x", "y"), contamination=contamination, between=between, **options)
+    problem = Problem(arms=("x", "y"), **options)
     if check_design(design) == "fixed" and problem.dependent_arms:
         raise OutOfReach("design='fixed' needs independent arms; use design='sequential' for dependent_arms=True")
     one, other = (

@@ -70,7 +70,17 @@ class _Rounds(Eager):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(_Rounds):
+class _Medians(_Rounds):
+    """What the two algorithms with medians have in common."""
+
+    constants: Constants = "sharp"
+
+    def __post_init__(self) -> None:
+        check_constants(self.constants)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(_Medians):
     """Algorithm 1: one batch whose size is known in advance, then the arm with the largest median.
 
     Ends as `tolerable`: with probability 1 - delta the effective gap of the answer is at most the tolerance, so
@@ -83,11 +93,6 @@ class Uniform(_Rounds):
     constants
         "sharp" as audit section 2 proves them, or "paper" as printed.
     """
-
-    constants: Constants = "sharp"
-
-    def __post_init__(self) -> None:
-        check_constants(self.constants)
 
     def start(self, problem: Problem) -> PaperState:
         regular = _regular(problem, "uniform")
@@ -108,7 +113,7 @@ class Uniform(_Rounds):
 
 
 @dataclass(frozen=True, slots=True)
-class Elimination(_Rounds):
+class Elimination(_Medians):
     """Algorithm 3, with B squared (erratum E1): pull all arms left equally, exclude those too far behind.
 
     Ends as `separated` with the last arm, which is the best one with probability 1 - delta if all effective gaps
@@ -120,11 +125,6 @@ class Elimination(_Rounds):
     from the number of readings (audit 1.k), and looks are geometric: the theorem needs only that the counts of all
     rounds are fixed in advance and large enough for the reach, and few looks spend little of delta.
     """
-
-    constants: Constants = "sharp"
-
-    def __post_init__(self) -> None:
-        check_constants(self.constants)
 
     def start(self, problem: Problem) -> PaperState:
         return _start(problem, self._total(problem, 1, 0))
