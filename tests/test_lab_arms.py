@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import truearm as ta
 from reference import vectors
 from truearm import bounds, families, lab
 
@@ -35,6 +36,8 @@ def test_schreuder_contamination_is_a_tenth_cauchy():
     x, law = 1.3, one.attack.observed(one.arms[0], 0)
     assert law.cdf(x) == pytest.approx(0.9 * stats.norm.cdf(x, 1, 0.5) + 0.1 * stats.cauchy.cdf(x, 1))
     assert lab.schreuder(8, contaminated=False).attack is None
+    with pytest.raises(ta.InvalidArgument, match="k must be at most 100,000"):
+        lab.schreuder(10**18)
 
 
 def test_confounded_arms_show_one_law():  # audit 1.j

@@ -118,7 +118,10 @@ def test_regularity_checks_each_field():
             Regularity(**(good | {name: -1}))
 
 
-@pytest.mark.parametrize("wrong", [{"dependent_arms": "no"}, {"regularity": 3}, {"score_range": (0, math.inf)}])
+MISTAKES = [{"dependent_arms": "no"}, {"regularity": 3}, {"score_range": (0, math.inf)}]
+
+
+@pytest.mark.parametrize("wrong", [*MISTAKES, {"items": 2**70, "score_range": (0, 1)}])
 def test_a_problem_refuses_what_it_cannot_use(wrong):
     with pytest.raises(InvalidArgument, match=f"^{next(iter(wrong))} must"):
         Problem(arms=["A", "B"], rounds="score_range" in wrong, **wrong)

@@ -46,6 +46,7 @@ ta.time({"a": "pass"}, max_minutes=3)
 ta.find_best({"A": lambda: 1.0}).winner
 ta.nothing
 ta.Client(8000, "taste")
+ta.Study(["A", "B"], gaol="min")
 ta.Client("http://127.0.0.1:8000", "taste").tell("A", 1.0)
 """
 
@@ -58,4 +59,4 @@ def test_right_programs_pass_and_mistakes_are_found(tmp_path):
     call = [sys.executable, *words, "right.py", "wrong.py"]
     told = subprocess.run(call, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False).stdout
     assert "right.py" not in told
-    assert all(f"wrong.py:{line}:" in told for line in range(4, 11)), told
+    assert all(f"wrong.py:{line}:" in told for line in range(4, 12)), told

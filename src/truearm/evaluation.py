@@ -163,7 +163,10 @@ def check_items(items: Iterable[Any]) -> list[Any]:
     if not is_list or hasattr(items, "columns"):  # a frame yields its columns, not its rows
         remedy = "for rows of a frame use frame.to_dict('records')"
         raise InvalidArgument(f"items must be a list, but got {type(items).__name__}; {remedy}", "items", items)
-    known = list(items)
+    try:
+        known = list(items)
+    except (MemoryError, OverflowError):  # range(2**70)
+        raise InvalidArgument("items do not fit into memory; pass a random sample of them", "items") from None
     require(known, "items", known, "hold at least one item")
     return known
 

@@ -491,7 +491,11 @@ class Problem:
         ends = tuple(self.score_range or (0.0, 1.0))
         remedy = "use the lowest and the highest possible score"
         require(math.isfinite(ends[1] - ends[0]), "score_range", ends, "have a finite width", remedy)
-        msg = "score_range compares arms on the same items; name the item of each score, as in round='item'"
+        require(
+            (self.items or 0) <= 2**53, "items", self.items, "be at most 2^53", "leave it out for a population"
+        )
+        msg = "score_range compares arms on the same items; name their column, as in round='item', or use "
+        msg += "round='rows' if each row of a wide table is an item"
         refuse(not self.rounds, msg, "score_range", self.score_range)
         msg = "tolerance of a mean score must be a number of points, such as 0.01, not a ratio"
         refuse(self.tolerance.relative or self.handicap, msg, "tolerance", self.tolerance.amount)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from random import SystemRandom
@@ -55,11 +55,14 @@ def shuffle(arms: Sequence[int]) -> list[int]:
 class Study(PureStudy):  # noqa: D101 - its docstring is that of the pure study
     __doc__ = PureStudy.__doc__
 
-    def __init__(self, arms: Sequence[str] | Problem, **how: Any) -> None:  # noqa: ANN401 - as the pure study
-        rounds = arms.rounds if isinstance(arms, Problem) else check_flag("rounds", how.get("rounds", False))
-        if rounds and how.get("seed") is None and how.get("order") is None:
-            how["order"] = shuffle
-        super().__init__(arms, **how)
+    if not TYPE_CHECKING:  # the arguments are those of the pure study
+
+        @wraps(PureStudy.__init__)
+        def __init__(self, arms: Sequence[str] | Problem, **how: Any) -> None:  # noqa: ANN401
+            rounds = arms.rounds if isinstance(arms, Problem) else check_flag("rounds", how.get("rounds", False))
+            if rounds and how.get("seed") is None and how.get("order") is None:
+                how["order"] = shuffle
+            super().__init__(arms, **how)
 
 
 def find_best(

@@ -369,6 +369,11 @@ def test_an_excel_sheet_with_a_cell_far_away_is_refused_at_once(tmp_path):
     book.active.append([1, 2])
     book.save(tmp_path / "a.xlsx")
     assert tapes(tmp_path / "a.xlsx") == {"A": [1.0], "B": [2.0]}
+    book.create_sheet("data").append(["group", "ms"])
+    book.save(tmp_path / "two.xlsx")
+    assert tapes(tmp_path / "two.xlsx", "arm", "B", query="select 'x' as arm, B from data") == {"x": [2.0]}
+    with pytest.raises(InvalidArgument, match=r"first sheet .*, 'Sheet', has no column 'group'; move .*'data'"):
+        tapes(tmp_path / "two.xlsx", "group", "ms")
     for row, cell in ((99_999_999, "A99999999"), (1_048_576, "XFD1048576")):
         with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
             for name in old.namelist():

@@ -135,13 +135,13 @@ class Result:
     better_by: tuple[Lead, ...]
     """How much better the best arm is than each other one; empty while no arm is certain to be best."""
     arms: tuple[Arm, ...]
-    quality: tuple[Reach, ...]
-    problem: Problem
+    quality: tuple[Reach, ...] = field(repr=False)
+    problem: Problem = field(repr=False)
     design: Design
     doubts: tuple[Alarm, ...]
     """Assumptions that the readings contradict; if there is one, nothing is certified."""
     alarms: tuple[Alarm, ...]
-    certificate: Certificate
+    certificate: Certificate = field(repr=False)
     may_tie: tuple[str, ...] = ()
     """Arms that measured worse than the best, though nothing shows that they are: readings repeat (T11)."""
     control: Control | None = None

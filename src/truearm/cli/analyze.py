@@ -1,9 +1,10 @@
 """`truearm analyze`: which arm is best in data already there."""
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from truearm.data.columns import looks_like_time
 from truearm.report.numbers import count, name_of
 from truearm.report.words import default_voice
 
-_SILENT_S = 5.0  # after this time a terminal shows that the analysis goes on
+_SILENT_S = 5.0  # every so often a terminal shows that the analysis goes on
 _OPTIONS = f"""
 + arm value unit order round {" ".join(FORM)} {QUESTION} score-range
 --of N  With --score-range: the items are the first in a random order of a list of N.
@@ -74,16 +75,26 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
 
 @contextmanager
 def _report_delay(files: Sequence[str]) -> Iterator[None]:
-    """Print a line to a terminal if the body takes long, for example with --unit on many millions of rows."""
-    message = f"Still analyzing {', '.join(map(name_of, files)):.60}; Ctrl-C to stop."
-    timer = Timer(_SILENT_S, click.echo, (message,), {"err": True})
-    timer.daemon = True  # it must not keep the process alive
+    """Show on a terminal how long the body takes, for example with --unit on many millions of rows."""
+    done, start = Event(), time.monotonic()
+    names = ", ".join(map(name_of, files))
+
+    def show() -> None:
+        shown = ""
+        while not done.wait(_SILENT_S):
+            shown = f"\rStill analyzing {names:.35} ({time.monotonic() - start:.0f} s); Ctrl-C to stop."
+            click.echo(shown, nl=False, err=True)
+        click.echo("\r" + " " * len(shown) + "\r" if shown else "", nl=False, err=True)
+
+    clock = Thread(target=show, daemon=True)  # it must not keep the process alive
     if is_terminal(sys.stderr):
-        timer.start()
+        clock.start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
+        if clock.ident is not None:
+            clock.join()
 
 
 def _advice(result: Analysis, value: str | None) -> Iterator[str]:

@@ -30,7 +30,7 @@ import narwhals as nw
 
 from truearm.data import importers
 from truearm.data.cells import KINDS, Form, addresses, literal, quote
-from truearm.data.columns import Columns, Dataset, check_case, check_distinct
+from truearm.data.columns import NO_COLUMNS, Columns, Dataset, check_case, check_distinct
 from truearm.data.tables import NO_ROWS, Relation, Table, explain_errors, load_frame
 from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
@@ -177,7 +177,7 @@ def _open(
     refuse(len(files) > 1 and kind not in _TABLES, msg, "file")
     if kind not in _TABLES:
         readers: dict[str, Any] = {"arrow": _read_arrow, "excel": _read_sheet, "json": _read_json}
-        rows = readers[kind](file, columns, form)
+        rows = readers[kind](file, columns if query is None else NO_COLUMNS, form)  # a query names its own
         if isinstance(rows, dict):
             msg = "query reads databases, CSV, Parquet and JSON records; convert the file"
             refuse(query is not None, msg, "query")
@@ -377,13 +377,13 @@ def _import(module: str, source: str, package: str) -> Any:  # noqa: ANN401 - a 
         raise InvalidArgument(msg, "file") from None
 
 
-def _read_sheet(file: Path, _: Columns, form: Form) -> list[list[Any]]:
+def _read_sheet(file: Path, columns: Columns, form: Form) -> list[list[Any]]:
     """Return the rows of the first sheet of a workbook that are not empty."""
     calamine = _import("python_calamine", file.name, "'truearm[excel]', or save it as CSV")
     try:
         _check_sheets(file)
-        sheet = calamine.CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0)
-        rows = sheet.to_python(skip_empty_area=False)
+        book = calamine.CalamineWorkbook.from_path(str(file))
+        cells = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
     except InvalidArgument:
         raise
     except Exception as error:  # broken bytes raise anything in the reader of the archive or of the markup
@@ -394,7 +394,13 @@ def _read_sheet(file: Path, _: Columns, form: Form) -> list[list[Any]]:
         whole = isinstance(cell, float) and cell.is_integer()
         return int(cell) if whole else str(cell).replace(".", form.decimal) if isinstance(cell, float) else cell
 
-    return [list(map(plain, row)) for row in rows if any(cell != "" for cell in row)]
+    rows = [list(map(plain, row)) for row in cells if any(cell != "" for cell in row)]
+    first, *others = map(repr, book.sheet_names)
+    names = {str(cell).strip() for row in rows[:_HEAD_LINES] for cell in row}
+    msg = f"the first sheet of {file.name!r}, {first}, has no column {columns.arm!r}; move the right one"
+    is_other = others and columns.arm is not None and columns.arm not in names
+    refuse(is_other, f"{msg} to the front ({', '.join(others):.200}), or save it as CSV", "file")
+    return rows
 
 
 def _check_sheets(file: Path) -> None:

@@ -438,7 +438,8 @@ def _order_keys(cells: NDArray[Any], column: str) -> NDArray[Any]:
             keys = [datetime.datetime.fromisoformat(key.replace("/", "-")) for key in keys]
         return np.argsort(sorted(range(len(keys)), key=keys.__getitem__))
     except (AttributeError, TypeError, ValueError):  # such as times with a zone beside times without
-        msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or use order='rows'"
+        msg = f"order={column!r} must hold numbers or times such as 2024-01-31 12:00, all of one kind; "
+        msg += "convert it, or use order='rows'"
         raise InvalidArgument(msg, "order", column) from None
 
 

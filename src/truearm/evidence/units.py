@@ -48,9 +48,9 @@ class Suspect(NamedTuple):
     @property
     def is_confounded(self) -> bool:
         """Whether each arm has its own single unit with several readings, so that arm and unit are the same."""
-        pairs = np.unique(np.stack((self.arms, self.units)), axis=1)
-        arms = np.unique(self.arms, return_counts=True)[1]
-        return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
+        pairs = np.unique(self.arms * (1 + self.units.max(initial=0)) + self.units)
+        sizes = np.unique(self.arms, return_counts=True)[1]
+        return 1 < sizes.size == pairs.size == np.unique(self.units).size and bool(sizes.max() > 1)
 
     def p_value(self, level: float, seed: int = 2) -> float:
         """Return a p-value of "readings of one unit are no more alike than readings of different units".

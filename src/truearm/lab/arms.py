@@ -191,7 +191,8 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
 
     The medians are 1 and 1 - (j/k)^0.3 for j = 1, ..., k - 1; the noise has standard deviation 1/2.
     """
-    centers = [1.0, *(1 - (j / k) ** 0.3 for j in range(1, check_count("k", k, 2)))]
+    require(check_count("k", k, 2) <= 100_000, "k", k, "be at most 100,000")
+    centers = [1.0, *(1 - (j / k) ** 0.3 for j in range(1, k))]
     arms = tuple(families.gaussian(center, 0.5) for center in centers)
     bad = tuple(families.cauchy(center) for center in centers)
     attack = Stationary(0.1, bad) if check_flag("contaminated", contaminated) else None
