@@ -99,7 +99,7 @@ def test_pulls_that_are_out_never_add_to_pooled_evidence(tapes, data, goal):
 def test_censored_readings_are_the_least_evidence_of_all_orders_beyond_the_limit(tapes, options, closed, design):
     """T8c: time-outs of either arm may stand in any order, all of them worse than every value."""
     problem = problem_for(**options)
-    limited = [[problem.censored if math.isnan(value) else value for value in tape] for tape in tapes]
+    limited = [[problem.time_out if math.isnan(value) else value for value in tape] for tape in tapes]
     found = judge_of(problem, limited, design=design).against(1, closed=closed).log_value
     beyond = tuple(-problem.sign * value for value in (5.0, 6.0, 7.0))
     each = [

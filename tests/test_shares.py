@@ -169,7 +169,7 @@ def test_a_time_out_is_a_failure_and_a_missing_reading_may_be_either():
     tape = [100.0] * 80 + [math.inf] * 10 + [math.nan] * 10
     result = ta.analyze({"A": tape, "B": [300.0] * 100}, at_most=200)
     arm = result.arms[0]
-    assert result.problem.censored == math.inf
+    assert result.problem.time_out == math.inf
     assert arm.observed == pytest.approx(80 / 90)
     assert (arm.contamination_low, arm.contamination_high) == pytest.approx((0.75 / 0.95, 0.9 / 0.95))
 

@@ -527,11 +527,11 @@ class Problem:
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
     def check_score(self, score: float, arm: str, item: int) -> None:
-        """Raise if a score is outside the range; NaN is a missing score, and `censored` a time-out."""
+        """Raise if a score is outside the range; NaN is a missing score, and `time_out` one that ran too long."""
         if self.score_range is None:
             return
         low, high = self.score_range
-        if not (low <= score <= high or math.isnan(score) or score == self.censored):
+        if not (low <= score <= high or math.isnan(score) or score == self.time_out):
             where = f"of {arm!r} on item {item} is outside of score_range=({low:g}, {high:g})"
             msg = f"the score {score:g} {where}; give the range of all scores"
             raise InvalidArgument(msg, "score_range", score)
@@ -559,7 +559,7 @@ class Problem:
         return self.delta if self.contamination is None else min(1.0, self.delta + self.contamination.error)
 
     @property
-    def censored(self) -> float:
+    def time_out(self) -> float:
         """The reading of a pull that timed out: worse than every value (evidence T8)."""
         return math.inf if self.at_most is not None else -self.sign * math.inf
 

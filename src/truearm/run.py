@@ -234,7 +234,7 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
     try:
         value = _as_reading(read())
     except _TIME_OUTS:
-        value = study.problem.censored
+        value = study.problem.time_out
     except EOFError:  # this arm has no more data: the pull never started
         with hold_signals():
             study.release(pull)

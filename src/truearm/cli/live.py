@@ -91,7 +91,7 @@ def _picture(
     for arm in sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive)):
         place = _place(standing, arm.name, baseline)
         evidence = "" if arm.name == standing.leader else _bar(standing.share(arm.name))
-        is_late = race.setting.conditions.timeout is not None and arm.observed == problem.censored
+        is_late = race.setting.conditions.timeout is not None and arm.observed == problem.time_out
         seen = "time-out" if is_late else number(arm.observed / unit.size)
         cells = (count(arm.n), seen if arm.n else "", place, evidence)[: 2 + len(titles)]
         rows.append((name_of(arm.name), *cells))

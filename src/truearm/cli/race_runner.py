@@ -311,7 +311,7 @@ class _Runner:
         found = measure(self._commands[arm].with_env(variables), setting.metric, setting.conditions)
         if "conclude" in hooks:
             run_hook(hooks["conclude"][arm].with_env(variables), "conclude", timeout)
-        return self._race.study.problem.censored if found.run.timed_out else found.value, found.details()
+        return self._race.study.problem.time_out if found.run.timed_out else found.value, found.details()
 
     def warm_up(self) -> None:
         """Run every command a few times without measuring; builds are warmed up in their round."""

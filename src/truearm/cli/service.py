@@ -118,7 +118,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     with Client(url, study, token=chosen["token"], worker=chosen["worker"]) as client:
         state = client.state
         commands = _commands(template, state, any_name=chosen["any_name"])
-        worst = from_plain(Problem, state["definition"]["problem"], "problem").censored
+        worst = from_plain(Problem, state["definition"]["problem"], "problem").time_out
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         made = 0
         while (chosen["max_pulls"] is None or made < chosen["max_pulls"]) and (pulls := client.ask()):

@@ -109,7 +109,7 @@ class _Cuts(Product):
             return None
         found = [np.empty(0)]
         for start, _, closed in self.bets.legs:
-            early = start.values[start.censored :]  # censored readings are below every cut
+            early = start.values[start.time_outs :]  # censored readings are below every cut
             early = np.nextafter(early, -np.inf) if closed else early
             found.append(early[np.isin(self.judged.count(early), gaps)])
         cuts = np.unique(np.concatenate(found))
@@ -299,7 +299,7 @@ class Quantile(Target):
 
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
         """Return True if each arm is censored at the level it is judged by, or overlapped (evidence T9)."""
-        if self.problem.contamination is None and not any(s.missing or s.censored for s in samples):
+        if self.problem.contamination is None and not any(s.missing or s.time_outs for s in samples):
             return False  # observed laws have one best quantile: only censored or missing readings never decide
         levels, counts = self._levels(trust), np.array([s.n for s in samples])
         share = error / counts.size
@@ -376,7 +376,7 @@ def few_values(samples: Sequence[Sample]) -> list[float] | None:
     for sample in samples:
         if not sample.is_exact:
             return None
-        values, place = sample.values, sample.censored
+        values, place = sample.values, sample.time_outs
         while place < values.size and len(known) <= _MAX_GRADES:
             known.add(float(values[place]))
             place = int(values.searchsorted(values[place], "right"))

@@ -156,7 +156,7 @@ class Sample:
         return self.pending + self.missing
 
     @property
-    def censored(self) -> int:
+    def time_outs(self) -> int:
         """How many readings are only known to be worse than every value."""
         return int(self.count(-np.inf, closed=True))
 
@@ -173,8 +173,7 @@ class Sample:
 
     def hide_censored(self) -> "Sample":
         """Return the sample with its time-outs unknown: how far they are from the other readings is not known."""
-        censored = self.censored
-        if not censored:
+        if not (censored := self.time_outs):
             return self
         first = int(self.values.searchsorted(-np.inf, "right"))
         buckets = self.buckets
@@ -198,7 +197,7 @@ class Sample:
         """Return a rival's readings in the lower set of each cut: unknown and censored ones always (T8)."""
         found = self.before(self.values.searchsorted(cuts, "right" if closed else "left"))
         if not closed and (lowest := np.equal(cuts, -np.inf)).any():
-            found = np.where(lowest, self.censored, found)
+            found = np.where(lowest, self.time_outs, found)
         return found + self.unknown
 
     def above(self, cuts: ArrayLike) -> Ints:

@@ -283,8 +283,8 @@ def _exclude(
     """
     left = [state.samples[i] for i in state.alive]
     # if fewer are bad, a clean reading is not above this one, and all time-outs are beyond that (evidence T8c)
-    limits = (s.at(s.censored + bad + 1) for s in left)
-    least = min(limits) if any(s.censored for s in left) else -math.inf
+    limits = (s.at(s.time_outs + bad + 1) for s in left)
+    least = min(limits) if any(s.time_outs for s in left) else -math.inf
     found = {i: estimate(state.samples[i], least) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
     uppers, lowers, less = list(state.uppers), list(state.lowers), radius - state.problem.tolerance.amount

@@ -70,7 +70,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
         return (
             name_of(arm.name),
             count(arm.n),
-            "time-out" if arm.observed == problem.censored else value(arm.observed, problem, unit),
+            "time-out" if arm.observed == problem.time_out else value(arm.observed, problem, unit),
             interval(arm.low, arm.high, problem, unit),
             number(arm.mad / unit.size),
             "-" if own is None else factor_cell(own.observed, *_limits(result, own)),

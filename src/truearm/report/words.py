@@ -181,7 +181,7 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
 
 def is_unmeasured(arm: Arm, problem: Problem) -> bool:
     """Return True if an arm has no value at its quantile: it timed out there, or all its readings are missing."""
-    return math.isnan(arm.observed) or arm.observed == problem.censored
+    return math.isnan(arm.observed) or arm.observed == problem.time_out
 
 
 def is_handed_on(result: Result) -> bool:
