@@ -62,14 +62,14 @@ def _components(p: float | Floats, prior: Prior) -> tuple[Floats, Floats, Floats
 _cached_components = lru_cache(maxsize=512)(_components)
 
 
-def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Prior = DEFAULT_PRIOR) -> Floats:
+def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats) -> Floats:
     """Return log M_n(s; p0) at many levels, the limits at 0 and 1 included; it rises with the level.
 
     At a level of 0 or less one success gives minus infinity, and at a level of 1 one failure gives infinity.
     """
     s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
     failures = np.asarray(n, dtype=np.float64) - s
-    total = _mix(s, failures, p, _components(p, prior))
+    total = _mix(s, failures, p, _components(p, DEFAULT_PRIOR))
     total = np.where(levels < _LEAST, np.where(s > 0, -np.inf, 0.0), total)
     return np.where(levels > 1 - _NEAREST, np.where(failures > 0, np.inf, total), total)
 

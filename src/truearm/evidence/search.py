@@ -124,21 +124,19 @@ class Product(ABC):
 
     def parts(self, places: Places) -> Floats:
         """Return the parts of the product at some places."""
-        terms, (has_stake, _, legs, _) = self._terms(places), self.weights
+        counts, sizes, (has_stake, _, legs, _) = self.counts(places), self.sizes, self.weights
+        if self.times != 1:
+            counts, sizes = np.floor(self.times * counts), np.floor(self.times * sizes)
+        high, low = self.levels(places)
+        if isinstance(low, float) and low == high:  # one call for all: most of its cost is fixed
+            terms = self.term(counts, sizes, low)
+        else:
+            terms = np.concatenate((self.term(counts[:1], sizes[:1], high), self.term(counts[1:], sizes[1:], low)))
         if has_stake and not legs:
             return terms
         ends, starts = terms[len(terms) - 2 * legs : len(terms) - legs], terms[len(terms) - legs :]
         bet = terms[1] if has_stake else np.zeros(places.shape)
         return np.array([terms[0], bet, ends.sum(axis=0), starts.sum(axis=0)])
-
-    def _terms(self, places: Places) -> Floats:
-        counts, sizes = self.counts(places), self.sizes
-        if self.times != 1:
-            counts, sizes = np.floor(self.times * counts), np.floor(self.times * sizes)
-        high, low = self.levels(places)
-        if isinstance(low, float) and low == high:  # one call for all: most of its cost is fixed
-            return self.term(counts, sizes, low)
-        return np.concatenate((self.term(counts[:1], sizes[:1], high), self.term(counts[1:], sizes[1:], low)))
 
     def bound(self, low: Floats, high: Floats) -> Floats:
         """Return a lower bound of the product between two places; at one place, its value."""
