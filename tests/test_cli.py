@@ -21,12 +21,13 @@ WRONG = {
     "race --tollerance 2% true": "no option '--tollerance'; did you mean --tolerance?",
     "race --eps 5 true": "no option '--eps'; did you mean --contamination?",
     "analyze x.csv --alpha 0.05": "no option '--alpha'; did you mean --delta?",
+    "race --junit x true": "no option '--junit'; put each command in quotes",  # not --quiet
     "race gzip -kf data": "no option '-k'; put each command in quotes, such as 'gzip -kf data'",
     "race --baseline a true": "no option '--baseline'; did you mean --control?",
     # values
     "work http://127.0.0.1:1 late -- true": "write {arm} where",
     "work": "'URL'; for example: truearm work http://server:8000 tuning -- ./train --rate {arm}",
-    "report": "'FILE'; for example: truearm report run.db",
+    "ledger": "'FILE'; for example: truearm ledger loop.db",
     "serve --port x": "must be a whole number from 0 to 65535, but got 'x'",
     "serve --database x.db --new-token boss": "role must be one of viewer, worker, admin, but got 'boss'",
     "report x.db --export-html none/x.html": "the folder 'none' does not exist; create it first",
@@ -49,7 +50,7 @@ WRONG = {
     "race true false --fdr": "--fdr goes with --control or --metrics or --resume",
     "race true false --metric stdout": "needs --goal",
     "race true false --max-time soon": "a length of time",
-    "race true no-such-program-1": "not on the PATH",
+    "race true no-such-program-1": "is not on the PATH; check the program, and put each command in quotes",
     "race 'true; no-such-program' true": "ended with exit code 127: the shell did not find a program; fix it",
     "race true false -r 3 -m 2": "-r/--runs cannot be combined with -m/--min-runs",
     "race true false --github-summary": "GITHUB_STEP_SUMMARY",

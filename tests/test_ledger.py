@@ -241,6 +241,9 @@ def test_a_race_is_a_gate(tmp_path):
     assert "Not accepted: new was not shown to be better than old by more than 2%. Gate 3" in open_one.stdout
     failed = race(tmp_path, QUICK, "false")
     assert (failed.returncode, failed.stdout) == (2, "")
+    assert "command 'false' (new) ended with" in failed.stderr
+    assert "Gate 4 was open: it is spent, and nothing is accepted." in failed.stderr
+    assert "is not a truearm log but a ledger" in truearm("report", tmp_path / "loop.db").stderr
     gates = verify_ledger(tmp_path / "loop.db")
     assert [gate.verdict for gate in gates] == ["accepted", "not better", "undecided", "undecided"]
     assert [gate.level for gate in gates] == pytest.approx([0.00625, 0.0125, 0.0125, 0.0125])

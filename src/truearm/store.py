@@ -344,7 +344,8 @@ class Database:
             return  # a new file
         if known != self._application:
             what = {RACE: "a truearm log", SERVED: "a database of truearm serve", LEDGER: "a ledger"}
-            msg = f"{self.path} is not {what[self._application]}, and was left as it is; choose another file"
+            kind = what[self._application] + (f" but {what[known]}" if known in what else "")
+            msg = f"{self.path} is not {kind}, and was left as it is; choose another file"
             if (self._application, known) == (RACE, SERVED):
                 msg = f"{self.path} holds the studies of a server; `truearm serve --database {self.path}` opens it"
             raise InvalidArgument(msg)

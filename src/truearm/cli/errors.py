@@ -96,13 +96,14 @@ def _describe_missing(error: click.MissingParameter) -> str:
     """Return which argument is missing, with the first example of the verb's help."""
     message = error.format_message().rstrip(".")
     lines = (error.ctx.command.help or "").splitlines() if error.ctx is not None else []
-    examples = [re.split(r" {2,}", line.strip())[0] for line in lines if line.strip().startswith("truearm ")]
+    verb = "" if error.ctx is None else f"truearm {error.ctx.command.name} "
+    examples = [re.split(r" {2,}", line.strip())[0] for line in lines if line.strip().startswith(verb)]
     return f"{message}; for example: {examples[0]}" if examples else message
 
 
 def _describe_unknown(option: str, ctx: click.Context) -> str:
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
-    near = [name for name in known if name == _SYNONYMS.get(option)] or get_close_matches(option, known, 1, 0.7)
+    near = [name for name in known if name == _SYNONYMS.get(option)] or get_close_matches(option, known, 1, 0.75)
     quotes = "put each command in quotes, such as 'gzip -kf data'; " if ctx.command.name == "race" else ""
     hint = f"did you mean {near[0]}?" if near else f"{quotes}`{ctx.command_path} --help` lists the options"
     return f"{ctx.command_path} has no option {option!r}; {hint}"

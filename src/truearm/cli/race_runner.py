@@ -233,6 +233,8 @@ def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
         remedies = ["-i to count failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} if this exit code is not a failure"] * (code > 0)
         lines.append(f"Use {', or '.join(remedies)}.")
+    if race.gate is not None:
+        lines.append(f"Gate {race.gate.number} was open: it is spent, and nothing is accepted.")
     if race.store is not None:
         name = race.store.path.name
         lines.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")

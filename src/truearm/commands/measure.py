@@ -21,10 +21,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from truearm import __version__
 from truearm.claims import suite
 from truearm.commands import process
 from truearm.commands.command import Command
@@ -140,8 +140,15 @@ def _start(
             through_launcher=metric == "memory",
         )
     except OSError as error:
-        what = f"command {printable(command.text)!r} cannot be started: {error.strerror}"
-        raise InvalidArgument(f"{what}; check the program and the directory {command.cwd or '.'!r}") from error
+        is_bare = program is None and command.text == words[0]  # truearm race sleep 1
+        remedy = ", and put each command in quotes" if is_bare else f" and the directory {command.cwd or '.'!r}"
+        msg = f"{_describe(command)} cannot be started: {error.strerror}; check the program{remedy}"
+        raise InvalidArgument(msg) from error
+
+
+def _describe(command: Command) -> str:
+    name = "" if command.name == command.text else f" ({printable(command.name)})"
+    return f"command {printable(command.text)!r}{name}"
 
 
 def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
@@ -172,10 +179,10 @@ def _read_value(command: Command, metric: str, run: process.Run, rules: Conditio
     if rules.ignore_failure and not (failed and run.exit_code in _NOT_RUN):
         return math.nan
     if failed:
-        what, printed = f"command {printable(command.text)!r}", run.stderr.text
-        raise _failure(what, command, run.exit_code, None if rules.output == "inherit" else printed)
+        printed = None if rules.output == "inherit" else run.stderr.text
+        raise _failure(_describe(command), command, run.exit_code, printed)
     printed = f"{printable(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
-    msg = f"command {printable(command.text)!r} must print one number on its last line, but printed {printed}"
+    msg = f"{_describe(command)} must print one number on its last line, but printed {printed}"
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
 
 
@@ -186,7 +193,7 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
         if ignore_failure:
             return None
         msg = (
-            f"command {printable(command.text)!r} must print one flat JSON object of at most {MAX_METRICS:,} "
+            f"{_describe(command)} must print one flat JSON object of at most {MAX_METRICS:,} "
             f"numbers, such as {{'parse': 1.5}} in double quotes, alone or on its last line, but "
             f"{printable(str(error))}; print it so, or let failures count as missing"
         )
@@ -311,5 +318,5 @@ def machine() -> dict[str, str | int]:
         "processor": processor,
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "python": platform.python_version(),
-        "truearm": metadata.version("truearm"),
+        "truearm": __version__,
     }

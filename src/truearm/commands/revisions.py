@@ -17,14 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from truearm.commands import process
@@ -276,13 +275,15 @@ def _prune() -> None:
     """Remove worktrees that were not used for a month, half-made ones included."""
     for top in cache_folder().glob("*/*-*[0-9a-f]"):
         used = _marker(top) if _marker(top).exists() else top
-        with suppress(OSError, Timeout):
+        with suppress(OSError):
             if top.is_dir() and time.time() - used.stat().st_mtime > MAX_AGE_S:
                 with _lock(top, timeout=0):
                     _remove(top)
 
 
-def _lock(top: Path, timeout: float = -1) -> FileLock:
+def _lock(top: Path, timeout: float = -1) -> AbstractContextManager[Any]:
+    from filelock import FileLock  # other races do not need it
+
     top.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(top.with_name(f"{top.name}.lock"), timeout=timeout)
 
