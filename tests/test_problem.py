@@ -13,7 +13,6 @@ from truearm.problem import (
     Problem,
     Regularity,
     Tolerance,
-    check_arms,
     check_count,
     check_delta,
     check_eps,
@@ -50,23 +49,6 @@ def test_a_value_out_of_range_is_named(check, bad):
 def test_a_count_is_a_whole_number(value):
     with pytest.raises(InvalidArgument, match="n must be an integer not less than 0, but got"):
         check_count("n", value, 0)
-
-
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        ("AB", r"got 'AB'; write \['AB'\]"),
-        ([], "at least one arm"),
-        (["A", ""], "non-empty strings, but got ''"),
-        (["A", 3], r"got 3; use str\(name\)"),
-        (["A", "B", "A"], "'A' appears twice"),
-        (3, "list of names, but got 3"),
-        (None, "list of names, but got None"),
-    ],
-)
-def test_bad_arms_are_named(arms, words):
-    with pytest.raises(InvalidArgument, match=words):
-        check_arms(arms)
 
 
 @pytest.mark.parametrize("causal", [False, np.False_, 0])
