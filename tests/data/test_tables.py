@@ -204,7 +204,11 @@ DAY = "row 1 of column 'A' must be a number, but got .*2024.*; correct it"
         (pd.DataFrame([[1.0, 2.0]], columns=["1", "1"]), {}, TWICE),
         (pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"]), BY, "'ms' 2 times"),
         (pd.DataFrame([[1, 2]]), {}, r"must be strings, but got 0; use frame.rename\(columns=str\)"),
-        ({**OWN_ROWS, "at": [1, NOON]}, {**BY, "order": "at"}, "must hold numbers or times such as .*, all of one kind"),
+        (
+            {**OWN_ROWS, "at": [1, NOON]},
+            {**BY, "order": "at"},
+            "must hold numbers or times .*, all of one kind",
+        ),
         ({"site": [], "ms": []}, BY, "the data have no rows"),
         (pd.Series([1.0, 2.0]), BY, r"but got Series; write \{'A': \[1, 2\], 'B': \[3, 4\]\}, or the path"),
     ],
