@@ -25,7 +25,7 @@ from rich.text import Text
 from truearm import __version__
 from truearm.claims.certificate import Alarm, Certificate
 from truearm.claims.certify import ratios
-from truearm.claims.result import OF_PROBLEM, SCHEMA, Analysis, Lead, Ratio, Result
+from truearm.claims.result import OF_PROBLEM, SCHEMA, Analysis, Items, Lead, Ratio, Result
 from truearm.cli import main
 from truearm.problem import Problem
 from truearm.report import tables
@@ -240,7 +240,7 @@ def schema() -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-_OPTIONAL = ("conditions", "readings", "ratios", "notes")
+_OPTIONAL = ("items", "conditions", "readings", "ratios", "notes")
 
 
 def _of_analyses() -> list[str]:
@@ -264,9 +264,10 @@ def _kinds() -> dict[str, Any]:
         "pulls": TypedDict("Pulls", {"total": int, "arms": dict[str, int]}),
         "certified_tolerance": float,
         "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
-        "target": Literal["quantile", "share", "wins", "estimate"],
+        "target": Literal["quantile", "share", "wins", "mean", "estimate"],
         **{key: problem_hints[key] for key in OF_PROBLEM},
         "contamination": problem_hints["contamination"] | Literal["blind"],
+        "items": TypedDict("Items", get_type_hints(Items)),
         "doubts": list[alarm],  # type: ignore[valid-type]
         "alarms": list[alarm],  # type: ignore[valid-type]
         "assumptions": list[str],

@@ -28,20 +28,6 @@ def test_the_reading_is_the_best_run_and_limits_count_runs(tmp_path):
     assert "each the best of 2 runs" in truearm("race", "--resume", save, "-q").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--best-of", "4", "-M", "3", "true", "true -"], "-M 3 is less than --best-of 4"),
-        (["--best-of", "4", "true"], "--best-of compares commands"),
-        (["--best-of", "4", "--quantile", "0.9", "true", "true -"], "cannot be combined with --quantile"),
-        (["--best-of", "4", "--metrics", "json", "true", "true -"], "remove --best-of"),
-    ],
-)
-def test_what_does_not_go_together_is_one_sentence(words, says):
-    done = truearm("race", *words)
-    assert (done.returncode, says in done.stderr) == (2, True)
-
-
 @pytest.mark.statistical
 def test_equal_commands_on_a_machine_that_reacts_to_all_but_labels():
     """The machine reacts to the slot, the time and past runs. Power against 3 times delta: above 0.99."""

@@ -12,6 +12,7 @@ import truearm as ta
 from truearm.cli import main
 from truearm.cli.errors import INTERNAL_ERROR
 
+SUITE = """--metrics json -n old 'echo {"ms": 1}' -n new 'echo {"ms": 2}'"""
 READ = "--arm variant --value x"
 UNITS = "analyze timed.csv --arm code --value ms"
 WRONG = {
@@ -67,6 +68,35 @@ WRONG = {
     "race -P x 3 1 'echo {x}'": "scan must rise from MIN to MAX",
     "race --env 'A=\0' true false": "without NUL",
     'race --shell "\'" true false': "cannot be split into words",
+    "race --best-of 4 -M 3 true 'true -'": "-M 3 is less than --best-of 4",
+    "race --best-of 4 true": "--best-of compares commands",
+    "race --best-of 4 --quantile 0.9 true 'true -'": "cannot be combined with --quantile",
+    "race --best-of 4 --metrics json true 'true -'": "remove --best-of",
+    f"race {SUITE} --quantile 0.9": "remove --quantile",
+    f"race {SUITE} --metric cpu": "remove --metric",
+    f"race {SUITE} --fail-unless-best old": "remove --fail-unless-best",
+    f"race {SUITE} --control old --fail-if-worse-than new": "two commands to compare the others with",
+    f"race {SUITE} --higher ms --goal max": "exceptions from --goal min",
+    f"race {SUITE} --fail-if-worse-than main": "'main' is not in this race",
+    # time
+    "time": "Missing argument 'STATEMENT...'; for example: truearm time 'sorted(x)' 'x.sort()'",
+    "time nope": "statement 'nope' failed: NameError: name 'nope' is not defined; define it: --setup",
+    "time 1 1": "two statements are called '1'; give them different names with -n",
+    "time 1 -n a -n b": "there are 2 names for 1 statement; give one -n for each",
+    "time 1 --python python9": "--python 'python9' cannot be started: No such file or directory",
+    "time '1 +' --python python3": "statement '1 +' is not Python in python3: invalid syntax (statement, line 1)",
+    "time 1 --python false": "exit code 1 in false, which must be Python 3.8 or later",
+    "time 1 --python true": "does not answer as Python does; name another interpreter",
+    "time 'import os; os._exit(0)'": "unless statement 'import os; os._exit(0)' ends its own process",
+    "time 'while True: pass' 1 --max-time 2": "did not end within 2 s; allow more time",
+    # serve
+    "serve --database s.db --port 0 --proxy nonsense": "proxy must be an address or a network",
+    "serve --database s.db --port 0 --proxy 127.0.0.1,*": "proxy must be an address or a network",
+    "serve --database s.db --port 0 --proxy 10.0.0.1/8": "10.0.0.1/8 has host bits set",
+    "serve --database s.db --port 0 --rate nan": "must be a number of at least 1, but got 'nan'",
+    "serve --database s.db --port 0 --patience inf": "200ms, 2m or 1.5h, but got 'inf'",
+    "serve --database s.db --port 0 --host ''": "host '' can be reached from other machines",
+    "serve --database '' --port 0": "cannot be a file",
     # plan
     "plan --delta 1e-300": "at least 1e-30 and at most 0.5, but got 1e-300",
     "plan --arms 100000": "must be a whole number from 2 to 1000, but got '100000'",

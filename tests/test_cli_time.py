@@ -60,31 +60,6 @@ def test_interpreters_are_compared():
     assert re.search("^statement  +runs .*\n.*\npython3  ", done.output, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("nope",), "Error: statement 'nope' failed: NameError: name 'nope' is not defined; define it: --setup"),
-        (("1", "1"), "two statements are called '1'; give them different names with -n"),
-        (("1", "-n", "a", "-n", "b"), "there are 2 names for 1 statement; give one -n for each"),
-        (("1", "--python", "python9"), "--python 'python9' cannot be started: No such file or directory"),
-        (
-            ("1 +", "--python", "python3"),
-            "statement '1 +' is not Python in python3: invalid syntax (statement, line 1)",
-        ),
-        (("1", "--python", "false"), "exit code 1 in false, which must be Python 3.8 or later"),
-        (("1", "--python", "true"), "does not answer as Python does; name another interpreter"),
-        (("import os; os._exit(0)",), "unless statement 'import os; os._exit(0)' ends its own process"),
-        (("while True: pass", "1", "--max-time", "2"), "did not end within 2 s; allow more time"),
-        ((), "Missing argument 'STATEMENT...'; for example: truearm time 'sorted(x)' 'x.sort()'"),
-    ],
-)
-def test_what_goes_wrong_is_one_line_and_no_traceback(words, says):
-    done = run(*words)
-    assert done.exit_code == 2
-    assert says in done.output
-    assert "Traceback" not in done.output
-
-
 def test_a_statement_that_fails_after_it_was_calibrated_is_named_too(tmp_path):
     runs = tmp_path / "runs"
     runs.write_text("")

@@ -1,3 +1,4 @@
+import json
 import math
 from functools import partial
 from itertools import product
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import breakdown_point, pair, vectors
+from reference import FOLDER, breakdown_point, pair, vectors
 from truearm.bounds.mixture import Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -25,6 +26,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.quantiles import Quantile
 from truearm.evidence.sample import Sample
+from truearm.evidence.scores import log_score_evidence
 from truearm.evidence.targets import Query
 from truearm.problem import Adversary, Contamination, Problem
 
@@ -96,6 +98,16 @@ def test_breakdown_points_of_the_vector():
     limit = math.log(threshold(3, inputs["delta"], "causal"))
     found = [breakdown_point(best, rivals, limit, a) for a in (Adversary.PRESCIENT, Adversary.MALICIOUS)]
     assert found == pytest.approx(expected, rel=1e-11)
+
+
+SCORES = json.loads((FOLDER / "third_vectors.json").read_text())["cases"]
+
+
+@pytest.mark.parametrize("case", SCORES, ids=lambda case: case["name"])
+def test_evidence_of_bounded_scores_of_the_vector(case):
+    found = log_score_evidence(np.array(case["differences"]), case["m0"], case["items"])
+    expected = [math.inf if x is None else x for x in case["log_evidence"]]
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def followed(inputs, judged, segments=None):

@@ -2,6 +2,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import runpy
 import subprocess
 import tomllib
 from pathlib import Path
@@ -66,6 +67,11 @@ def test_imports_by_string_point_down():
         own = path.relative_to(ROOT / "src/truearm").parts[0].removesuffix(".py")
         for name in re.findall(r"(?:import_module|__import__)\(f?[\"']truearm\.(\w+)", path.read_text()):
             assert own.startswith("__") or name == own or depth[own] < depth[name], (path, name)
+
+
+def test_make_lowest_runs_tests_that_exist():
+    tool = runpy.run_path(str(ROOT / "tools" / "lowest.py"))
+    assert [name for name in (*tool["TESTS"], *tool["MORE_TESTS"]) if not (ROOT / name).exists()] == []
 
 
 def test_the_version_is_written_once():

@@ -146,27 +146,6 @@ def test_the_papers_sizes_are_those_of_the_bounds():
     assert found.algorithm3.sharp < found.algorithm3.paper
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        ({"family": "poisson"}, "family must be one of gaussian"),
-        ({"gap": 0.0}, "gap must be positive"),
-        ({"gap": [1.0, 2.0]}, "gap must be one number or 4"),
-        ({"contamination": None}, "contamination must be"),
-        ({"contamination": 5}, "for 5 percent write 0.05"),
-        ({"tolerance": "2%"}, "tolerance=2% is relative; a plan needs units of the readings"),
-        ({"arms": 1}, "arms must be an integer not less than 2"),
-        ({"pilot": {"A": [1.0, 2.0]}}, "at least two arms"),
-        ({"pilot": {"A": [1.0, 0.0]}, "at_least": 1}, "at least two arms"),
-        ({"rounds": True, "score_range": (0, 1), "contamination": 0}, "score_range is always None here"),
-        ({"pilot": {"A": [math.inf] * 3, "B": [1.0, 2.0]}}, "of arm 'A' that is compared is infinite"),
-    ],
-)
-def test_what_is_wrong_is_named(chosen, message):
-    with pytest.raises(InvalidArgument, match=message):
-        plan(**chosen)
-
-
 def test_a_tolerance_bounds_the_effective_gap_of_algorithm_1_which_it_says():
     found = plan(arms=3, gap=[0.5, 2.0], family="cauchy", tolerance=0.1, contamination=0.3, reach=0.25)
     law = families.cauchy()

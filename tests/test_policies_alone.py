@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truearm.errors import InvalidArgument
 from truearm.policies.alone import Alone
 from truearm.problem import Problem, Tolerance
 from truearm.study import Study
@@ -23,11 +22,6 @@ def measured(rng, *, runs=None, tolerance="0%", budget=1_000_000, delta=0.1):
         values[rng.random(values.size) < 0.05] = 1e6
         study.tell_arrays({"A": values})
     return study.result
-
-
-def test_several_arms_are_not_for_it():
-    with pytest.raises(InvalidArgument, match="one arm alone"):
-        Study(["A", "B"], policy=Alone())
 
 
 def covered(results):

@@ -10,7 +10,6 @@ from statistical.promise import kept
 from truearm import bounds
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
-from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.lucb import Lucb, limit_rank
 from truearm.problem import Adversary, Contamination, Problem
 
@@ -64,21 +63,6 @@ def test_a_tie_is_as_good_when_certified_and_separates_nothing_otherwise():
     tapes = {arm: np.full(500, 1.0) for arm in "AB"}
     assert drive(Lucb(), problem(), tapes).verdict.best == "A"
     assert drive(Lucb(), problem(contamination=None), tapes).verdict is None
-
-
-@pytest.mark.parametrize(
-    ("options", "changes", "error", "words"),
-    [
-        ({"slack": 1.0}, {}, InvalidArgument, r"slack must be in \[0, 1\), but got 1.0"),
-        ({"growth": -0.1}, {}, InvalidArgument, r"growth must be in \[0, 1\), but got -0.1"),
-        ({"t_opt": 0}, {}, InvalidArgument, "t_opt must be an integer not less than 1, but got 0"),
-        ({}, {"tolerance": "2%"}, OutOfReach, "relative tolerance, but got 2%"),
-        ({"slack": 0.2}, {"quantile": 0.9}, OutOfReach, "slack must be below 1 - q = 0.1, but got 0.2"),
-    ],
-)
-def test_what_it_cannot_serve_it_refuses_with_a_remedy(options, changes, error, words):
-    with pytest.raises(error, match=words):
-        Lucb(**options).start(problem(**changes))
 
 
 def contaminated(rng, gap, eps, n=1500):

@@ -1,6 +1,7 @@
 """The paper's algorithms: counts and radii as printed and sharp, answers, refusals, error probabilities."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from truearm import bounds
 from truearm.claims.certificate import Status
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
+from truearm.policies.lucb import Lucb
 from truearm.policies.paper import Elimination, PartialIdentification, Uniform
 from truearm.problem import Contamination, Problem, Regularity
 from truearm.study import Study
@@ -32,45 +34,43 @@ def hoeffding(n, delta):
     return math.sqrt(math.log(2 / delta) / (2 * n))
 
 
-PARTIAL = PartialIdentification(np.mean, hoeffding)
+partial_of = partial(PartialIdentification, np.mean, hoeffding)
+PARTIAL = partial_of()
+
+
+def start(policy, **changes):
+    return policy.start(problem(**changes))
 
 
 @pytest.mark.parametrize(
-    ("policy", "changes", "words"),
+    ("call", "error", "words"),
     [
-        (Elimination(), {"regularity": None}, r"needs regularity.*Regularity\(B="),
-        (Elimination(), {"quantile": 0.9}, "compares medians, but quantile is 0.9"),
-        (Elimination(), {"tolerance": "2%"}, "relative tolerance, but got 2%; use policy"),
-        (Elimination(), {"contamination": 0.45}, "eps=0.45 is too large for reach=0.4"),
-        (Uniform(), {"tolerance": 0.0}, "needs a tolerance above 0"),
-        (PARTIAL, {"tolerance": "2%"}, "relative tolerance, but got 2%"),
-    ],
-)
-def test_what_a_policy_cannot_serve_it_refuses_with_a_remedy(policy, changes, words):
-    with pytest.raises(OutOfReach, match=words):
-        policy.start(problem(**changes))
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Elimination("tight"), "constants must be 'sharp' or 'paper', but got 'tight'"),
-        (lambda: Uniform("loose"), "constants must be"),
-        (lambda: PartialIdentification(np.mean, hoeffding, growth=-1.0), "growth must be a finite"),
-        (lambda: PartialIdentification(np.mean, hoeffding, {"A": -0.5}), "biases must be >= 0, but got -0.5"),
-        (
-            lambda: PartialIdentification(np.mean, hoeffding, {"A": 0.5}).start(problem()),
-            "biases must name every arm, but got",
-        ),
+        (lambda: start(Elimination(), regularity=None), OutOfReach, r"needs regularity.*Regularity\(B="),
+        (lambda: start(Elimination(), quantile=0.9), OutOfReach, "compares medians, but quantile is 0.9"),
+        (lambda: start(Elimination(), tolerance="2%"), OutOfReach, "relative tolerance, but got 2%; use policy"),
+        (lambda: start(Elimination(), contamination=0.45), OutOfReach, "eps=0.45 is too large for reach=0.4"),
+        (lambda: start(Uniform(), tolerance=0.0), OutOfReach, "needs a tolerance above 0"),
+        (lambda: start(PARTIAL, tolerance="2%"), OutOfReach, "relative tolerance, but got 2%"),
+        (lambda: start(Lucb(), tolerance="2%"), OutOfReach, "relative tolerance, but got 2%"),
+        (lambda: start(Lucb(slack=0.2), quantile=0.9), OutOfReach, "slack must be below 1 - q = 0.1, but got 0.2"),
+        (lambda: Lucb(slack=1.0), InvalidArgument, r"slack must be in \[0, 1\), but got 1.0"),
+        (lambda: Lucb(growth=-0.1), InvalidArgument, r"growth must be in \[0, 1\), but got -0.1"),
+        (lambda: Lucb(t_opt=0), InvalidArgument, "t_opt must be an integer not less than 1, but got 0"),
+        (lambda: Elimination("tight"), InvalidArgument, "must be 'sharp' or 'paper', but got 'tight'"),
+        (lambda: Uniform("loose"), InvalidArgument, "constants must be"),
+        (lambda: partial_of(growth=-1.0), InvalidArgument, "growth must be a finite"),
+        (lambda: partial_of({"A": -0.5}), InvalidArgument, "biases must be >= 0, but got -0.5"),
+        (lambda: start(partial_of({"A": 0.5})), InvalidArgument, "biases must name every arm, but got"),
         (
             lambda: drive(PartialIdentification(np.mean, lambda *_: math.nan), problem(), constants(1.0, 0.0)),
+            InvalidArgument,
             "radius must return a number >= 0, but got",
         ),
     ],
 )
-def test_wrong_options_are_named(make, words):
-    with pytest.raises(InvalidArgument, match=words):
-        make()
+def test_what_a_policy_cannot_use_is_refused_with_a_remedy(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
 
 
 # --- elimination ----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_a_decision_by_an_estimator_is_verified_with_the_estimator():
 
 
 def test_biases_say_how_far_the_answer_may_be_off():
-    policy = PartialIdentification(np.mean, hoeffding, {"A": 0.25, "B": 1.0, "C": 0.5})
+    policy = partial_of({"A": 0.25, "B": 1.0, "C": 0.5})
     assert policy.selection_gap(problem(3, tolerance=2.0), "B") == 3.5
     assert PARTIAL.selection_gap(problem(), "A") == math.inf
 
@@ -243,7 +243,7 @@ def test_biases_say_how_far_the_answer_may_be_off():
 @pytest.mark.statistical
 def test_the_best_estimate_is_excluded_with_probability_at_most_delta():
     rng, lost = np.random.default_rng(8), []
-    policy, of = PartialIdentification(np.mean, hoeffding, growth=0.1), problem(3, delta=0.2)
+    policy, of = partial_of(growth=0.1), problem(3, delta=0.2)
     for _ in range(200):  # equal means: the effective gaps are exactly 0
         tapes = {arm: (rng.random(1500) < 0.5).astype(float) for arm in "ABC"}
         run = drive(policy, of, tapes, keep=True)

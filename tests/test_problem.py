@@ -10,10 +10,10 @@ from truearm.errors import InvalidArgument
 from truearm.problem import (
     Adversary,
     Contamination,
+    Handicap,
     Problem,
     Regularity,
     Tolerance,
-    check_arms,
     check_count,
     check_delta,
     check_eps,
@@ -50,23 +50,6 @@ def test_a_value_out_of_range_is_named(check, bad):
 def test_a_count_is_a_whole_number(value):
     with pytest.raises(InvalidArgument, match="n must be an integer not less than 0, but got"):
         check_count("n", value, 0)
-
-
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        ("AB", r"got 'AB'; write \['AB'\]"),
-        ([], "at least one arm"),
-        (["A", ""], "non-empty strings, but got ''"),
-        (["A", 3], r"got 3; use str\(name\)"),
-        (["A", "B", "A"], "'A' appears twice"),
-        (3, "list of names, but got 3"),
-        (None, "list of names, but got None"),
-    ],
-)
-def test_bad_arms_are_named(arms, words):
-    with pytest.raises(InvalidArgument, match=words):
-        check_arms(arms)
 
 
 @pytest.mark.parametrize("causal", [False, np.False_, 0])
@@ -118,13 +101,37 @@ def test_regularity_checks_each_field():
             Regularity(**(good | {name: -1}))
 
 
-MISTAKES = [{"dependent_arms": "no"}, {"regularity": 3}, {"score_range": (0, math.inf)}]
+ROUNDS = {"rounds": True}
 
 
-@pytest.mark.parametrize("wrong", [*MISTAKES, {"items": 2**70, "score_range": (0, 1)}])
-def test_a_problem_refuses_what_it_cannot_use(wrong):
-    with pytest.raises(InvalidArgument, match=f"^{next(iter(wrong))} must"):
-        Problem(arms=["A", "B"], rounds="score_range" in wrong, **wrong)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dependent_arms": "no"}, "^dependent_arms must"),
+        ({"regularity": 3}, "^regularity must"),
+        (ROUNDS | {"score_range": (0, math.inf)}, "^score_range must"),
+        (ROUNDS | {"items": 2**70, "score_range": (0, 1)}, "^items must"),
+        ({"rounds": "yes"}, "must be True or False"),
+        (ROUNDS | {"quantile": 0.95}, "remove quantile or rounds"),
+        (ROUNDS | {"at_least": 4}, "remove at_least or rounds"),
+        (ROUNDS | {"at_most": 4}, "remove at_most or rounds"),
+        (ROUNDS | {"regularity": Regularity(B=4, m2=1, reach=0.25)}, "remove regularity or rounds"),
+        ({"at_least": 1, "at_most": 2}, "cannot be combined with at_least"),
+        ({"at_least": 1, "quantile": 0.9}, "cannot be combined with at_least"),
+        ({"at_least": 1, "goal": "min"}, "remove goal"),
+        ({"at_least": math.inf}, "must be finite"),
+        ({"at_most": "fast"}, "must be a number"),
+        ({"at_most": 200, "tolerance": "2%"}, "in points"),
+        ({"at_most": 200, "tolerance": 2.0}, "in points"),
+        ({"at_most": 200, "handicap": Handicap("A", Tolerance(1.0))}, "cannot be combined with at_most"),
+        *(({"between": ends}, "two increasing numbers") for ends in ((5, 1), (1, 1), (0, math.nan))),
+        *(({"between": ends}, "must be two numbers") for ends in ((1,), "ab")),
+        ({"between": ("a", "b")}, "between must be a number"),
+    ],
+)
+def test_a_problem_refuses_what_it_cannot_use(options, words):
+    with pytest.raises(InvalidArgument, match=words):
+        Problem(arms=("A", "B"), **options)
 
 
 def test_a_problem_reads_its_arguments():

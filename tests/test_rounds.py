@@ -18,7 +18,6 @@ from truearm.cli.race import race_command
 from truearm.cli.race_options import RaceOptions
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
-from truearm.problem import Problem
 from truearm.run import resume_study
 from truearm.store import Store
 from truearm.verification import verify
@@ -148,21 +147,6 @@ def test_threads_may_work_on_rounds(tmp_path):
     assert found.best == "A"
     with Store(log) as store:
         assert ta.verify(found, resume_study(store))
-
-
-@pytest.mark.parametrize(
-    ("setting", "says"),
-    [
-        ({"quantile": 0.95}, "remove quantile or rounds"),
-        ({"at_least": 4}, "remove at_least or rounds"),
-        ({"at_most": 4}, "remove at_most or rounds"),
-        ({"regularity": ta.Regularity(B=4, m2=1, reach=0.25)}, "remove regularity or rounds"),
-        ({"rounds": "yes"}, "must be True or False"),
-    ],
-)
-def test_what_does_not_go_with_rounds_is_refused(setting, says):
-    with pytest.raises(InvalidArgument, match=says):
-        Problem(arms=("A", "B"), **{"rounds": True, **setting})
 
 
 def test_rounds_have_a_policy_of_their_own():

@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 
 from entry import received
 from truearm.claims.certificate import Status
-from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
+from truearm.errors import ArmFailed, ProtocolError
 from truearm.events import Noted
 from truearm.run import find_best, log_to, resume_study, run
 from truearm.store import Store
@@ -266,26 +266,6 @@ def test_a_log_of_another_study_is_refused(tmp_path):
     for change, words in (({"delta": 0.01}, "differs in problem"), ({"max_pulls": 9}, "differs in max_pulls")):
         with pytest.raises(ProtocolError, match=words):
             find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db", **change)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"arms": {"A": 1.0}}, "must be a function"),
-        ({"on_error": "retry"}, "on_error must be 'stop' or 'missing'"),
-        ({"max_seconds": -1}, "max_seconds must be"),
-        ({"policy": "best"}, "policy must be one of"),
-        ({"arms": {}}, "at least one arm"),
-        (
-            {"arms": {"A": list(range(1000)), "B": float}},
-            r"got (list|range|ndarray); use truearm.analyze for readings",
-        ),
-        ({"executor": 4}, "executor must be one of concurrent.futures, such as ThreadPoolExecutor.4., but got 4"),
-    ],
-)
-def test_bad_arguments_are_named(change, words):
-    with pytest.raises(InvalidArgument, match=words):
-        find_best(**{"arms": {"A": float, "B": float}, "max_pulls": 10, **change})
 
 
 def test_progress_is_drawn_on_a_terminal():

@@ -15,13 +15,12 @@ from reference import vectors
 from truearm.bounds.limits import share_limit
 from truearm.bounds.mixture import log_mixture_at
 from truearm.claims.certificate import Status
-from truearm.errors import InvalidArgument
 from truearm.evidence import Judge, Leg, Portfolio, Stake, Trust
 from truearm.evidence.sample import Sample, Shift
 from truearm.evidence.shares import ACCURACY, Share, deciding_limit, share_term
 from truearm.evidence.targets import Query
 from truearm.evidence.units import Reduction, by_unit
-from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Adversary, Contamination, Problem
 from truearm.report.words import notes
 
 VECTORS = vectors("share_vectors")
@@ -142,27 +141,6 @@ def test_a_share_limit_is_what_the_definition_says():
     best = max((w * low + (1 - w) * high).min() for w in np.linspace(0.01, 0.99, 199))
     assert share_limit([p, q], eps).time == pytest.approx(1 / best, rel=1e-3)
     assert share_limit([q, p], eps).answer == 1
-
-
-# --- doors ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"at_least": 1, "at_most": 2}, "cannot be combined with at_least"),
-        ({"at_least": 1, "quantile": 0.9}, "cannot be combined with at_least"),
-        ({"at_least": 1, "goal": "min"}, "remove goal"),
-        ({"at_least": math.inf}, "must be finite"),
-        ({"at_most": "fast"}, "must be a number"),
-        ({"at_most": 200, "tolerance": "2%"}, "in points"),
-        ({"at_most": 200, "tolerance": 2.0}, "in points"),
-        ({"at_most": 200, "handicap": Handicap("A", Tolerance(1.0))}, "cannot be combined with at_most"),
-    ],
-)
-def test_what_does_not_go_with_a_share_is_an_error_that_names_it(options, words):
-    with pytest.raises(InvalidArgument, match=words):
-        Problem(arms=("A", "B"), **options)
 
 
 def test_a_time_out_is_a_failure_and_a_missing_reading_may_be_either():

@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import truearm as ta
 from entry import truearm
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.suite import Progress, Suite, judge_suite
-from truearm.cli.race import race_command
 from truearm.commands.command import Command
 from truearm.commands.measure import MAX_METRICS, Conditions, measure
 from truearm.commands.measure import runs_of as runs_of_log
@@ -388,24 +386,6 @@ def test_a_run_that_times_out_has_no_metrics(tmp_path):
     assert done.returncode == 3, done.stderr
     assert "2 runs of new timed out: all metrics of it are missing." in done.stdout.replace("\n", " ")
     assert "Missing in some rounds, which count against any claim: ms (2 of 2)." in done.stdout.replace("\n", " ")
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--quantile", "0.9"], "remove --quantile"),
-        (["--metric", "cpu"], "remove --metric"),
-        (["--fail-unless-best", "old"], "remove --fail-unless-best"),
-        (["--control", "old", "--fail-if-worse-than", "new"], "two commands to compare the others with"),
-        (["--higher", "ms", "--goal", "max"], "exceptions from --goal min"),
-        (["--fail-if-worse-than", "main"], "'main' is not in this race"),
-    ],
-)
-def test_options_that_do_not_go_with_a_suite_are_refused(words, why):
-    done = CliRunner().invoke(
-        race_command, ["--metrics", "json", *arm("old", ms=1), *arm("new", ms=1), *words], standalone_mode=False
-    )
-    assert why in str(done.exception)
 
 
 @pytest.mark.parametrize("near", [0.99, 1.01])

@@ -12,10 +12,13 @@ from truearm import bounds, families, lab, lower_bounds
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.evidence import Levels
 from truearm.families import Shape
+from truearm.policies.alone import Alone
+from truearm.problem import check_arms
 
 WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
 EXTREME = [5e-324, 10**300]  # in the range of floats, but not their squares; arms of the lab can be too many
 LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
+TWO = {"A": float, "B": float}
 PAIR = lab.instance("G2")
 MAD = {"eps": 0, "B": 4, "m2": 1, "adversary": "malicious"}
 GOOD = {  # values of all arguments that have no default
@@ -59,6 +62,39 @@ def test_a_wrong_value_ends_in_one_sentence(function):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: ta.audit(3, 0).contamination, "check more readings"),
+        (lambda: ta.Study(["A", "B"], contamination=ta.audit(100, 60)), "from 0.5 on nothing can be certified"),
+        (lambda: ta.audit(3, 4), "bad must not be more than checked, but got 4 of 3"),
+        (lambda: ta.audit([3, 4], [0, 0], arms=3), "one for each of 3 arms"),
+        (lambda: ta.audit(3.5, 0), "checked must be an integer"),
+        (lambda: ta.audit(3, 0, delta=2), "delta must be in"),
+        (lambda: ta.least_eps([], [1.0]), "x must have at least one reading"),
+        (lambda: ta.find_best({"A": 1.0}), "must be a function"),
+        (lambda: ta.find_best({"A": [0] * 9, "B": float}), "got list; use truearm.analyze for readings"),
+        (lambda: ta.find_best({}), "at least one arm"),
+        (lambda: ta.find_best(TWO, on_error="retry"), "on_error must be 'stop' or 'missing'"),
+        (lambda: ta.find_best(TWO, max_seconds=-1), "max_seconds must be"),
+        (lambda: ta.find_best(TWO, policy="best"), "policy must be one of"),
+        (lambda: ta.find_best(TWO, executor=4), "executor must be .*, such as ThreadPoolExecutor.4., but got 4"),
+        (lambda: ta.plan(family="poisson"), "family must be one of gaussian"),
+        (lambda: ta.plan(gap=0.0), "gap must be positive"),
+        (lambda: ta.plan(gap=[1.0, 2.0]), "gap must be one number or 4"),
+        (lambda: ta.plan(contamination=None), "contamination must be"),
+        (lambda: ta.plan(contamination=5), "for 5 percent write 0.05"),
+        (lambda: ta.plan(tolerance="2%"), "tolerance=2% is relative; a plan needs units of the readings"),
+        (lambda: ta.plan(arms=1), "arms must be an integer not less than 2"),
+        (lambda: ta.plan(pilot={"A": [1.0, 2.0]}), "at least two arms"),
+        (lambda: ta.plan(pilot={"A": [1.0, 0.0]}, at_least=1), "at least two arms"),
+        (lambda: ta.plan(rounds=True, score_range=(0, 1), contamination=0), "score_range is always None here"),
+        (lambda: ta.plan(pilot={"A": [math.inf] * 3, "B": [1.0, 2.0]}), "of arm 'A' that is compared is infinite"),
+        (lambda: ta.Study(["A", "B"], policy=Alone()), "one arm alone"),
+        (lambda: check_arms("AB"), r"got 'AB'; write \['AB'\]"),
+        (lambda: check_arms([]), "at least one arm"),
+        (lambda: check_arms(["A", ""]), "non-empty strings, but got ''"),
+        (lambda: check_arms(["A", 3]), r"got 3; use str\(name\)"),
+        (lambda: check_arms(["A", "B", "A"]), "'A' appears twice"),
+        (lambda: check_arms(3), "list of names, but got 3"),
+        (lambda: check_arms(None), "list of names, but got None"),
         (lambda: families.gaussian(0, 0), "scale must be positive"),
         (lambda: families.uniform(1, 1), "low < high"),
         (lambda: families.discrete([1, 2], [1]), "equal lengths"),

@@ -204,7 +204,11 @@ DAY = "row 1 of column 'A' must be a number, but got .*2024.*; correct it"
         (pd.DataFrame([[1.0, 2.0]], columns=["1", "1"]), {}, TWICE),
         (pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"]), BY, "'ms' 2 times"),
         (pd.DataFrame([[1, 2]]), {}, r"must be strings, but got 0; use frame.rename\(columns=str\)"),
-        ({**OWN_ROWS, "at": [1, NOON]}, {**BY, "order": "at"}, "must hold numbers or times such as 2024-01-31 12:00, all of one kind"),
+        (
+            {**OWN_ROWS, "at": [1, NOON]},
+            {**BY, "order": "at"},
+            "must hold numbers or times .*, all of one kind",
+        ),
         ({"site": [], "ms": []}, BY, "the data have no rows"),
         (pd.Series([1.0, 2.0]), BY, r"but got Series; write \{'A': \[1, 2\], 'B': \[3, 4\]\}, or the path"),
     ],
@@ -212,3 +216,21 @@ DAY = "row 1 of column 'A' must be a number, but got .*2024.*; correct it"
 def test_what_is_wrong_is_said_with_the_remedy(frame, roles, message):
     with pytest.raises(InvalidArgument, match=message):
         ta.analyze(frame, **roles)
+
+
+@pytest.mark.parametrize("column", [[1 + 2j, 2.0], np.array([1 + 2j, 2.0]), np.array([1, 2], dtype=np.complex64)])
+def test_complex_numbers_are_not_readings(column):
+    for read in (lambda: ta.analyze({"A": column, "B": [1, 2]}), lambda: ta.median_interval(column)):
+        with pytest.raises(InvalidArgument, match="must be a number, but got"):
+            read()
+    with pytest.raises(InvalidArgument, match="number"):
+        ta.analyze(pd.DataFrame({"A": column, "B": [1, 2]}))
+    with pytest.raises(InvalidArgument, match="number"):
+        ta.analyze(pd.DataFrame({"arm": ["a", "b"], "x": column}), arm="arm", value="x")
+
+
+def test_readings_of_an_arm_are_a_list_and_not_a_dict():
+    with pytest.raises(InvalidArgument, match=r"column 'A' must be a list of readings, but got \{1: 5.0}"):
+        ta.analyze({"A": {1: 5.0}, "B": [1, 2]})
+    with pytest.raises(InvalidArgument, match="must be a list of readings"):
+        ta.median_interval({1: 5.0, 2: 6.0})

@@ -93,7 +93,9 @@ def test_every_route_lets_in_whom_it_should(guarded, bearer):
 
 
 def test_the_matrix_has_every_route():
-    paths = openapi_schema()["paths"]
+    paths, types = openapi_schema()["paths"], openapi_schema()["components"]["schemas"]
+    assert "NewStudy" in types
+    assert "Struct" not in types  # the base class of all
     known = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     assert set(NEEDED) - known == {("GET", "/openapi.json")}
     assert known <= set(NEEDED)
@@ -159,7 +161,9 @@ def truearm(*words, **environment):
 
 
 def test_other_machines_are_not_served_without_a_token(tmp_path):
-    refused = truearm("--database", str(tmp_path / "s.db"), "--host", "0.0.0.0", "--port", "0")
+    place = ("--database", str(tmp_path / "s.db"), "--port", "0")
+    assert truearm(*place, TRUEARM_RATE="nan").returncode == 2  # click reads a variable as it reads its option
+    refused = truearm(*place, "--host", "0.0.0.0")
     assert refused.returncode == 2
     assert "create one first with --new-token admin" in refused.stderr
     made = truearm("--database", str(tmp_path / "s.db"), "--new-token", "admin")
@@ -189,31 +193,6 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     assert made.returncode == 2
     assert "must be the id of one" in made.stderr
     assert made.stdout == ""
-
-
-NONSENSE = [
-    (("--proxy", "nonsense"), "proxy must be an address or a network"),
-    (("--proxy", "127.0.0.1,*"), "proxy must be an address or a network"),
-    (("--proxy", "10.0.0.1/8"), "10.0.0.1/8 has host bits set"),
-    (("--rate", "nan"), "must be a number of at least 1, but got 'nan'"),
-    (
-        ("--patience", "inf"),
-        "a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got 'inf'",
-    ),
-    (("--host", ""), "host '' can be reached from other machines"),
-    (("--database", ""), "cannot be a file"),
-]
-
-
-@pytest.mark.parametrize(("words", "said"), NONSENSE, ids=str)
-def test_what_a_server_is_told_is_not_taken_on_trust(tmp_path, words, said):
-    place = ("--database", str(tmp_path / "s.db"), "--port", "0")
-    refused = truearm(*place, *words)
-    assert refused.returncode == 2
-    assert said in " ".join(refused.stderr.split())
-    variable = "TRUEARM_" + words[0].removeprefix("--").upper()
-    if words == ("--rate", "nan"):  # click reads a variable as it reads its option
-        assert truearm(*place, **{variable: words[1]}).returncode == 2
 
 
 def test_tokens_are_changed_one_at_a_time(tmp_path):

@@ -448,7 +448,7 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
 def openapi_schema() -> dict[str, Any]:
     """Return the OpenAPI description of the service."""
     schema: dict[str, Any] = _litestar(None).openapi_schema.to_schema()
-    kinds = [kind for kind in vars(models).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    kinds = [kind for kind in vars(models).values() if isinstance(kind, type) and msgspec.Struct in kind.__bases__]
     # msgspec describes its own types in full: defaults, limits of parts of a union, closed objects
     _, schema["components"]["schemas"] = msgspec.json.schema_components(
         kinds, ref_template="#/components/schemas/{name}"
