@@ -16,8 +16,8 @@ from truearm.problem import Problem, check_count, check_flag
 
 EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
-# growth of a pair of arms after which its evidence is recomputed, and its cut is searched again; 1 needed
-# 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
+# growth of a pair of arms after which its evidence is recomputed, and its cut is searched again; 1 needs about
+# 1% fewer pulls and more than twice the time (benchmarks/freshness.py)
 STALE = 1.2
 TIE = 1e-9  # scores of challengers this close tie, and the first listed is taken
 
