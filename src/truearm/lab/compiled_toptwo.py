@@ -493,7 +493,7 @@ def between(
     low, high = at_rank(values, rank), at_rank(values, rank + 1)
     for m in range(work.run[FOLLOWED]):
         arm = work.legs[m, ARM]
-        if arm == judged or is_followed_again(work, m):
+        if arm == judged:
             continue
         past = work.past[work.legs[m, FROM] : work.legs[m, FROM] + work.legs[m, FROM_SIZE]]
         for i in range(count(past, low, True), past.size):
@@ -510,15 +510,6 @@ def between(
             if value < best or (value == best and x < cut):
                 best, cut = value, x
     return best, cut
-
-
-@jit
-def is_followed_again(work: Work, m: int) -> bool:
-    """Return True if the arm of a leg was followed again later, with more readings."""
-    for other in range(m + 1, work.run[FOLLOWED]):
-        if work.legs[other, ARM] == work.legs[m, ARM]:
-            return True
-    return False
 
 
 @jit
