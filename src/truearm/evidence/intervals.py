@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from truearm import bounds
 from truearm.errors import InvalidArgument
 from truearm.evidence.levels import Trust
-from truearm.evidence.sample import Sample, as_readings
+from truearm.evidence.sample import Floats, Sample, as_readings
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -28,8 +28,6 @@ from truearm.problem import (
     check_design,
     check_quantile,
 )
-
-Floats = NDArray[np.float64]
 
 
 class Identification(NamedTuple):

@@ -117,9 +117,7 @@ def is_decidable(laws: Sequence[Observed | Law], levels: Levels, *, best: int = 
     return not any(other.cdf(high) <= 1 - levels.high + SAME_LEVEL for other in others)
 
 
-def _against(
-    laws: Sequence[Observed | Law], best: int, tolerance: float
-) -> tuple[Observed, list[Observed]]:
+def _against(laws: Sequence[Observed | Law], best: int, tolerance: float) -> tuple[Observed, list[Observed]]:
     """Return the law of the leader, and those of its rivals made worse by the tolerance."""
     for law in laws:
         require(isinstance(law, Observed | Law), "laws", law, "be laws", "use those of truearm.families")
