@@ -1,6 +1,6 @@
 import json
 from dataclasses import replace
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ import pytest
 from reference import vectors
 from truearm import VerificationError, analyze, verify
 from truearm.claims.result import Analysis
-from truearm.evidence import Evidence, Judge, comparison
-from truearm.evidence.sample import Sample
+from truearm.evidence import Evidence, Judge, Sample, comparison
 from truearm.problem import Problem
 
 VECTORS = vectors("answers_vectors")
@@ -24,11 +23,9 @@ def tapes():
 
 def test_the_order_is_that_of_the_vectors():
     given, expected = VECTORS["ext-tiers"]["inputs"], VECTORS["ext-tiers"]["expected"]
-    weak = 4 * 3 / 2 / given["delta"]
-    known = SimpleNamespace(samples=given["E"], log_strict=np.log(weak), is_hopeless=False)
-    known.better = lambda i, j, enough: Evidence(np.log(given["E"][i][j]))  # noqa: ARG005
-    known.screen = lambda bar: lambda i, j: True  # noqa: ARG005
-    found = comparison.order(known, tuple(given["empirical order"]))
+    judge = Mock(samples=given["E"], log_strict=np.log(4 * 3 / 2 / given["delta"]), is_hopeless=False)
+    judge.better = lambda i, j, enough: Evidence(np.log(given["E"][i][j]))  # noqa: ARG005
+    found = comparison.order(judge, tuple(given["empirical order"]))
     assert np.argwhere(found.better).tolist() == expected["claims"]
     assert [list(place) for place in found.places] == expected["rank_intervals"]
     assert np.cumsum([len(tier) for tier in found.tiers])[:-1].tolist() == expected["tier_boundaries_after"]
