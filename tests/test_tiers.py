@@ -55,7 +55,6 @@ def test_ties_share_a_tier_however_many_readings_there_are():
     found = analyze({"A": [1.0] * 2000, "B": [1.0] * 2000, "C": [0.0] * 2000}, tiers=True)
     assert found.tiers.tiers == (("A", "B"), ("C",))
     one = analyze({"A": range(100), "B": range(100)}, tiers=True)
-    assert one.tiers.tiers == (("A", "B"),)
     assert "One tier: no group of arms is certified to be better" in str(one)
 
 
