@@ -120,6 +120,7 @@ def test_a_build_that_ignores_its_seed_ends_the_race(project):
         (("--rev", "v2", "--rev", "v3", "--builds", "12"), "use --builds 13 or more"),
         (("--rev", "v2", "--rev", "v3", "--rev", "v4", "--rev", ".", "--builds", "13"), "use --builds 14 or more"),
         (("--rev", "v2", "--builds", "14", "--ledger", "loop.db", "--base", "v1"), "use --builds 20 or more"),
+        (("--rev", "v2", "--builds", "14", "--contamination", "0.4999999"), "at least, each with new builds"),
         (("--rev", "v2", "--builds", "14", "-M", "20"), "remove -M"),
         (("--rev", "v2", "--builds", "14", "--setup", "true"), "remove -s/--setup"),
         (("--rev", "v2", "--builds", "14", "--quantile", "0.9"), "remove --quantile"),

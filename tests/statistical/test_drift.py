@@ -13,7 +13,7 @@ import pytest
 
 import loads
 from truearm import Study, find_best
-from truearm.evidence.serial import LOG_DOUBT, Serial, combine
+from truearm.evidence.serial import LOG_DOUBT, combine, log_evidence_of
 
 from .promise import kept
 
@@ -57,7 +57,7 @@ def doubts(law, k, runs, *, n=MAX_PULLS, seed=1):
     rng = np.random.default_rng(seed)
     found = np.empty(runs)
     for i in range(runs):
-        found[i] = combine(Serial(j).extend(tape) for j, tape in enumerate(LAWS[law](rng, n).reshape(k, -1)))
+        found[i] = combine([log_evidence_of(tape, j) for j, tape in enumerate(LAWS[law](rng, n).reshape(k, -1))])
     return found
 
 

@@ -144,22 +144,20 @@ class _Table(NamedTuple):
         return _Table(*(np.concatenate(columns, axis=1) for columns in zip(self, more, strict=True)))
 
 
-def solve(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = None) -> tuple[float, Array]:
+def solve(costs: Costs, cuts: Sequence[Array]) -> tuple[float, Array]:
     """Return T and the ratios of the rivals' shares to that of the best arm.
 
-    The first cuts of each rival are between those at which either cost vanishes; `times` is how many rivals of
-    each kind there are, one by default.
+    The first cuts of each rival are between those at which either cost vanishes.
     """
     width = max(row.size for row in cuts)
     table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))
-    many = np.ones(len(cuts)) if times is None else np.asarray(times, dtype=np.float64)
-    found = _balance(table, many)
+    found = _balance(table)
     for _ in range(_ROUNDS):
         near = [_around(table.cuts, side) for side in found[2]]
         if all(np.all(np.ptp(new, axis=1) <= _CUT_ACCURACY * np.ptp(table.cuts, axis=1)) for new in near):
             break
         table = table.join(_Table.of(costs, np.concatenate(near, axis=1)))
-        found = _balance(table, many)
+        found = _balance(table)
     return found[0], found[1]
 
 
@@ -174,7 +172,7 @@ def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
     return low + (high - low) * share
 
 
-def _balance(table: _Table, times: Array) -> tuple[float, Array, list[NDArray[np.intp]]]:
+def _balance(table: _Table) -> tuple[float, Array, list[NDArray[np.intp]]]:
     """Return T, the ratios and the active cuts, by bisection for the cost y at which sum d_1/d_j passes 1.
 
     A rival can have two distant cuts active at that y, one just below it and one just above; both are given.
@@ -187,9 +185,9 @@ def _balance(table: _Table, times: Array) -> tuple[float, Array, list[NDArray[np
 
     def below_one(y: float) -> bool:
         side = active(y)
-        return bool(np.sum(times * (table.own[rows, side] / safe[rows, side])) < 1)
+        return bool(np.sum(table.own[rows, side] / safe[rows, side]) < 1)
 
     low, high = bracket(below_one, 0.0, float(np.max(table.own)), relative=1e-15)
     below = active(low)  # the side on which no cut is forbidden
     ratios = (low - table.own[rows, below]) / safe[rows, below]
-    return float((1 + np.sum(times * ratios)) / low), ratios, [below, active(high)]
+    return float((1 + np.sum(ratios)) / low), ratios, [below, active(high)]

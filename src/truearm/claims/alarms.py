@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm.bounds import special
 from truearm.claims import show
@@ -20,7 +19,7 @@ from truearm.claims.result import Result
 from truearm.evidence import Judge
 from truearm.evidence.intervals import ranks_of, spread
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Floats, Sample
 from truearm.evidence.serial import LOG_DOUBT, Serial, combine, log_evidence_of
 from truearm.evidence.shares import highest_level
 from truearm.evidence.units import Suspect
@@ -44,8 +43,6 @@ TIED_SHARE = 0.1  # of the readings; below it a tie moves the ranks less than th
 _LARGEST = np.finfo(np.float64).max
 _LEAST_TIED = 10  # readings; fewer equal ones say little about the instrument
 
-Floats = NDArray[np.float64]
-
 
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
     """Return the assumptions that the samples contradict, whatever the order of their readings."""
@@ -59,7 +56,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
 
 def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     """Return an alarm for each arm whose readings depend on when they were taken, or one for all arms."""
-    if combine(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
+    if combine([tape.log_evidence for tape in tapes], dependent=problem.dependent_arms) < LOG_DOUBT:
         return ()
     bar = LOG_DOUBT + math.log(len(tapes))
     by_arm = zip(problem.arms, tapes, strict=True)

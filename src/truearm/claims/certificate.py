@@ -17,10 +17,9 @@ from truearm.claims import show
 from truearm.evidence import Entry, Judge, Rule
 from truearm.evidence.comparison import Method
 from truearm.evidence.counts import Counted
-from truearm.evidence.sample import Sample, orient, start_sample
+from truearm.evidence.sample import Floats, Sample, orient, start_sample
 from truearm.problem import Design, Problem
 
-Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
 """The readings of an arm in order of pull, None for a pull without one."""
 Tapes = Mapping[str, Tape]

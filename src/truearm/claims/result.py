@@ -107,7 +107,7 @@ class Control:
 
     @property
     def settled(self) -> bool:
-        """Whether it is known for every arm whether it is better."""
+        """Whether no arm is open."""
         return not self.named("open")
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm.claims import alarms, show
 from truearm.claims.certify import NOTHING, check_control
@@ -23,7 +22,7 @@ from truearm.evidence.metrics import (
     breakdown_of_rounds,
     rounds_won,
 )
-from truearm.evidence.sample import Sample, worsen
+from truearm.evidence.sample import Floats, Sample, worsen
 from truearm.evidence.wins import apart, win_level_of
 from truearm.problem import Problem, refuse
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Version of the dictionary that a suite becomes."""
 
-Floats = NDArray[np.float64]
 Run = Mapping[str, float | None] | None
 """What one run printed, by metric, None for a reading without a number; None if it printed nothing."""
 Runs = Mapping[str, Sequence[Run]]

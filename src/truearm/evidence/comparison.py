@@ -238,22 +238,10 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
                 continue
             searches += 1
             if judge.better(arm, other, enough=bar).log_value >= bar:
-                better[arm] |= better[other]
+                better[arm] |= better[other]  # complete by now: transitive
                 better[arm, other] = True
-    better = transitive_closure(better)
     ahead = better.sum(axis=0)
     seen = {arm: r for r, arm in enumerate(ranking)}
     by_claims = sorted(range(k), key=lambda arm: (int(ahead[arm]), seen[arm]))
     tiers = Order(better, tuple(by_claims), 0).tiers
     return Order(better, tuple(arm for tier in tiers for arm in sorted(tier, key=seen.__getitem__)), skipped)
-
-
-def transitive_closure(better: Relation) -> Relation:
-    """Return the transitive closure of a relation."""
-    known = better
-    while True:
-        steps = known.astype(np.float32)  # path counts are integers far below 2^24
-        more: Relation = known | (steps @ steps > 0)
-        if (more == known).all():
-            return known
-        known = more

@@ -49,10 +49,8 @@ class Counted:
         """Return the counts at edges that no bucket crosses."""
         full = np.flatnonzero(self.counts)
         places = edges.searchsorted(self.lows[full], "right") - 1
-        counts, lows, highs = (
-            np.zeros(edges.size, dtype=np.int64),
-            *np.outer([np.inf, -np.inf], np.ones(edges.size)),
-        )
+        counts = np.zeros(edges.size, dtype=np.int64)
+        lows, highs = np.full(edges.size, np.inf), np.full(edges.size, -np.inf)
         np.add.at(counts, places, self.counts[full])
         np.minimum.at(lows, places, self.lows[full])
         np.maximum.at(highs, places, self.highs[full])

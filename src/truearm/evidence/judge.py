@@ -282,7 +282,7 @@ class Judge:
     def gate(self, baseline: int, *, shared: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the arms certainly worse than a baseline named in advance, and those certainly not worse (T10b).
 
-        The problem's error probability is that of all comparisons together, or if `shared` that of each.
+        All comparisons together err with the problem's probability, or if `shared` each of them does.
         """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
         if self.is_hopeless or not self.samples[baseline].n:

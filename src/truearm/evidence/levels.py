@@ -4,14 +4,13 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm.bounds import special
 from truearm.bounds.contamination import remaining_mass
 from truearm.errors import InvalidArgument
+from truearm.evidence.sample import Floats
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
-Floats = NDArray[np.float64]
 Rule = Literal["pooled", "causal", "clairvoyant", "dependent", "fixed", "paired"]
 
 

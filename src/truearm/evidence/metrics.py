@@ -16,10 +16,10 @@ from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.comparison import false_discovery
 from truearm.evidence.judge import Breakdown
+from truearm.evidence.sample import Floats
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 

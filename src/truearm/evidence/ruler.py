@@ -8,9 +8,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from truearm.evidence.sample import Floats
 
 # shares of the readings at which zones end; only eight zones, because an engine tests each reading for each
 _ENDS = np.array([0, 1 / 64, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 63 / 64, 1])

@@ -36,8 +36,6 @@ class Evidence(NamedTuple):
 
     log_value: float
     at: float = math.nan
-    place: float = math.nan
-    """The same as a place on the axis: a rank, or a share."""
 
 
 class Stake(NamedTuple):
@@ -200,8 +198,8 @@ def least(
             for ends in ((low[..., None], parts), (parts, high[..., None]))
         )
     if not ranks:
-        return Evidence(min(closed, best), product.value_at(place), place)
-    found = Evidence(best, product.value_at(place), place)
+        return Evidence(min(closed, best), product.value_at(place))
+    found = Evidence(best, product.value_at(place))
     if not product.weights.legs or (enough is not None and best < enough):
         return found
     inside = product.between(np.concatenate(gaps))

@@ -12,14 +12,14 @@ arm's tape is used, because it does not depend on the policy (T12c).
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from truearm.evidence.sample import Floats
 
 DOUBT = 1 / 400  # the share of studies of independent readings that are doubtful, at most
 LOG_DOUBT = -math.log(DOUBT)  # what `combine` must reach for a study to be doubtful
@@ -130,14 +130,11 @@ def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
     return Serial(stream).extend(tape).log_evidence
 
 
-def combine(arms: Iterable[Serial | float], *, dependent: bool = False) -> float:
-    """Return -log of a p-value that all arms give independent draws, from their states or log evidences.
+def combine(logs: Sequence[float], *, dependent: bool = False) -> float:
+    """Return -log of a p-value that all arms give independent draws, from the log evidence of each.
 
     If the tapes of the arms may depend on each other, only the arm that drifts most counts.
     """
-    logs = [max(0.0, arm.log_evidence if isinstance(arm, Serial) else arm) for arm in arms]
-    if not logs:
-        return 0.0
     alone = max(logs) - math.log(len(logs))  # evidence T12, Bonferroni
     if dependent or len(logs) == 1:
         return max(0.0, alone)

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from truearm.evidence.sample import Floats
+
 Codes = NDArray[np.intp]
 
 _ROUNDING = 1 - 1e-12  # two orders of the same sum must not differ

@@ -5,7 +5,6 @@ sign of a round counts, so that effects that both arms share do not matter. Symb
 which one arm does not win, each with a chance of at least p0 if it truly wins no more than half of them.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 
 from truearm.bounds import lower_rank, sequential_rank
 from truearm.bounds.mixture import Prior, log_mixture
+from truearm.bounds.search import first_count
 from truearm.evidence.intervals import deviation
 from truearm.evidence.levels import Trust
 from truearm.evidence.sample import Floats, Sample, Shift, align
@@ -80,7 +80,7 @@ def log_evidence(found: Score, p0: float, prior: Prior = PRIOR, design: Design =
 
 def least_rounds(p0: float, log_bar: float) -> int:
     """Return the number of rounds after which an arm that wins all of them is shown to win; 0 if it never is."""
-    return next(n for n in itertools.count(1) if log_evidence(Score(n, n), p0) >= log_bar) if p0 > 0 else 0
+    return first_count(lambda n: log_evidence(Score(n, n), p0) >= log_bar) if p0 > 0 else 0
 
 
 def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0) -> bool:

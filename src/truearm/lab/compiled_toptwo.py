@@ -273,9 +273,10 @@ def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> No
     work.ints[LOOKED, judged] = 1
     pair = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
     work.reals[WEIGHED, judged] = pair
-    if pair >= rules.stale * work.reals[MINIMIZED, judged]:
-        refresh_cut(work, rules, tables, judged)
-    else:
+    has_grown = pair >= rules.stale * work.reals[MINIMIZED, judged]
+    if has_grown:
+        minimize(work, rules, tables, judged, False)
+    if rules.pooled or not has_grown:
         work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
     if work.reals[EVIDENCE, judged] >= rules.log_threshold:
         minimize(work, rules, tables, judged, rules.pooled)
@@ -406,14 +407,6 @@ def bound(rules: Rules, low: Parts, high: Parts, followed: bool) -> float:
     return low.own + (mix(rules, high.ends - low.starts, high.whole) if followed else high.whole)
 
 
-@inline
-def refresh_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
-    """Search again for the cut with the least evidence of the pair of leader and arm."""
-    minimize(work, rules, tables, judged, False)
-    if rules.pooled:
-        work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
-
-
 @jit
 def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
     """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
@@ -493,7 +486,7 @@ def between(
     low, high = at_rank(values, rank), at_rank(values, rank + 1)
     for m in range(work.run[FOLLOWED]):
         arm = work.legs[m, ARM]
-        if arm == judged or is_followed_again(work, m):
+        if arm == judged:
             continue
         past = work.past[work.legs[m, FROM] : work.legs[m, FROM] + work.legs[m, FROM_SIZE]]
         for i in range(count(past, low, True), past.size):
@@ -510,15 +503,6 @@ def between(
             if value < best or (value == best and x < cut):
                 best, cut = value, x
     return best, cut
-
-
-@jit
-def is_followed_again(work: Work, m: int) -> bool:
-    """Return True if the arm of a leg was followed again later, with more readings."""
-    for other in range(m + 1, work.run[FOLLOWED]):
-        if work.legs[other, ARM] == work.legs[m, ARM]:
-            return True
-    return False
 
 
 @jit

@@ -94,7 +94,7 @@ def characteristic_time(
         return Limit(0.0, (1.0,), best)
     if not is_decidable(laws, levels, best=best, tolerance=tolerance):
         return Limit.never(len(laws), best)
-    leader, others, kinds = _against(laws, best, tolerance)
+    leader, others = _against(laws, best, tolerance)
     high = _last_cut(leader, levels.low)
     cuts = [_cuts(leader, other, _first_cut(other, levels.high), high) for other in others]
 
@@ -104,13 +104,12 @@ def characteristic_time(
         theirs = 1 - np.concatenate([other.cdf_left(x), other.cdf(x)])
         return cost(own, levels.low), cost(theirs, levels.high)
 
-    time, ratios = solve(costs, cuts, np.bincount(kinds).tolist())
-    return Limit.of(time, ratios[kinds], best)
+    return Limit.of(*solve(costs, cuts), best)
 
 
 def is_decidable(laws: Sequence[Observed | Law], levels: Levels, *, best: int = 0, tolerance: float = 0.0) -> bool:
     """Return True if unlimited pulls would show that arm `best` is within the tolerance of every other."""
-    leader, others, _ = _against(laws, best, tolerance)
+    leader, others = _against(laws, best, tolerance)
     if _mass(leader, -math.inf) >= levels.low or any(_mass(law, math.inf) >= levels.high for law in others):
         return False  # also when a level is 0 or less
     high = _last_cut(leader, levels.low)
@@ -118,22 +117,13 @@ def is_decidable(laws: Sequence[Observed | Law], levels: Levels, *, best: int = 
     return not any(other.cdf(high) <= 1 - levels.high + SAME_LEVEL for other in others)
 
 
-def _against(
-    laws: Sequence[Observed | Law], best: int, tolerance: float
-) -> tuple[Observed, list[Observed], list[int]]:
-    """Return the leader, the distinct laws of its rivals made worse by the tolerance, and each rival's index."""
+def _against(laws: Sequence[Observed | Law], best: int, tolerance: float) -> tuple[Observed, list[Observed]]:
+    """Return the law of the leader, and those of its rivals made worse by the tolerance."""
     for law in laws:
         require(isinstance(law, Observed | Law), "laws", law, "be laws", "use those of truearm.families")
     tolerance = as_number("tolerance", tolerance, "use a number such as 0.1")
     seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
-    keys = [
-        (id(law.clean), law.eps, id(law.bad) if isinstance(law.bad, Law) else law.bad, law.spoils) for law in seen
-    ]
-    rivals = [arm for arm in range(len(seen)) if arm != best]
-    different = {keys[arm]: seen[arm] for arm in rivals}
-    places = {key: place for place, key in enumerate(different)}
-    others = [_move(law, -tolerance) for law in different.values()]
-    return seen[best], others, [places[keys[arm]] for arm in rivals]
+    return seen[best], [_move(law, -tolerance) for arm, law in enumerate(seen) if arm != best]
 
 
 def _move(law: Observed, by: float) -> Observed:

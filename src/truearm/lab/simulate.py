@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.plain import Backend, make_frame
 from truearm.errors import InvalidArgument
-from truearm.evidence.sample import orient
+from truearm.evidence.sample import Floats, orient
 from truearm.evidence.shares import highest_level
 from truearm.lab.adversaries import Attack, Stationary, check_instance
 from truearm.lab.arms import Instance
@@ -38,7 +38,6 @@ from truearm.problem import (
     refuse,
 )
 
-Floats = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
 
 _FIRST = 512  # readings of an arm drawn at once at first, which takes microseconds; then the tape doubles

@@ -158,7 +158,7 @@ def _weigh(state: ControlState, variant: int, size: int) -> ControlState:
     judge, (cut, _, _, searched) = state.judge.after(leader=variant), state.looks[variant]
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
     if value >= _bar(state) or size >= STALE * searched:
-        value, cut, _ = judge.least(state.control, cut)
+        value, cut = judge.least(state.control, cut)
         searched = size
     return replace(state, looks=put(state.looks, variant, Look(cut, value, size, searched)))
 

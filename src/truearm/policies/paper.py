@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm import bounds
 from truearm.bounds import Constants
@@ -22,11 +21,9 @@ from truearm.bounds.contamination import check_constants
 from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import OutOfReach
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Floats, Sample
 from truearm.policies import Batch, Eager, Standing, Told, check_compares
 from truearm.problem import UNBOUNDED, Interval, Problem, as_number, check_kind, require
-
-Floats = NDArray[np.float64]
 
 GROWTH = 1.3  # of counts between sharp looks: 1.2 to 1.5 need the same pulls within 3 %, see docs/policies.md
 
