@@ -76,6 +76,17 @@ def hold_signals() -> Iterator[None]:
             signal.raise_signal(number)
 
 
+def complete(step: Callable[[], object]) -> None:
+    """Take a step that may not be left half done: if a request to end comes right before it, take it and obey."""
+    try:
+        with hold_signals():
+            step()
+    except KeyboardInterrupt:
+        with hold_signals():
+            step()
+        raise
+
+
 def load(*modules: str) -> None:
     """Import modules with signals held back: Python loses some that arrive during an import."""
     with hold_signals():

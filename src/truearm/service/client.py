@@ -246,9 +246,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
     refuse(policy not in POLICIES, msg, "policy", policy)
     hosting = {key: value for key, value in options.items() if key in ("title", "passive", "lease")}
-    study = Study(
-        arms, **{key: value for key, value in options.items() if key not in hosting} | {"policy": policy}
-    )
+    study = Study(arms, **{key: value for key, value in options.items() if key not in hosting})
     problem: dict[str, Any] = study.definition["problem"]
     bound, tolerance = problem["contamination"], problem["tolerance"]
     if bound is not None and bound.pop("blind"):
