@@ -134,9 +134,8 @@ def _repeat(
     tapes, table = _read(certificate, source)
     _check_digest(certificate, tapes, "the readings are not those of the certificate")
     origin, is_study = certificate.origin, isinstance(source, Study)
-    if not is_study and (origin is None or (policy is None and origin.by is None)):
-        msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
-        raise InvalidArgument(msg)
+    msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
+    refuse(not is_study and (origin is None or (policy is None and origin.by is None)), msg)
     msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
     refuse(not is_study and origin is not None and origin.overlapping, msg)
     try:
@@ -170,9 +169,8 @@ def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  #
         table = Dataset({arm: as_readings(tape, arm) for arm, tape in tapes.items()})
     else:
         table = Dataset({}, counted=source) if isinstance(source, Counts) else source
-    if not isinstance(table, Dataset):
-        kinds = "a dict of readings by arm, a table that was loaded, or a study"
-        raise InvalidArgument(f"readings must be {kinds}, but got {type(source).__name__}")
+    kinds = "a dict of readings by arm, a table that was loaded, or a study"
+    refuse(not isinstance(table, Dataset), f"readings must be {kinds}, but got {type(source).__name__}")
     if certificate.is_analysis and certificate.problem.rounds and table.counts is None:
         table = table.align()
     if certificate.is_analysis and table.counter is not None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from truearm.errors import InvalidArgument
+from truearm.problem import refuse
 from truearm.service.models import ID, Refused
 from truearm.store import Database
 
@@ -77,9 +78,9 @@ def parse_proxies(proxy: str) -> str:
 
 def check_host(host: str, *, tokens: int) -> None:
     """Refuse to listen for other machines while no token is needed."""
-    if not tokens and not is_loopback(host):
-        reach = f"host {host!r} can be reached from other machines, and this database has no token"
-        raise InvalidArgument(f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
+    reach = f"host {host!r} can be reached from other machines, and this database has no token"
+    is_open = not tokens and not is_loopback(host)
+    refuse(is_open, f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
 
 
 class Grant(NamedTuple):
@@ -96,12 +97,10 @@ class Grant(NamedTuple):
 
 def create_token(database: Database, role: str, study: str | None = None) -> str:
     """Create a token and return it; it cannot be read again."""
-    if role not in ROLES:
-        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
-        raise InvalidArgument(msg)
-    if study is not None and not re.fullmatch(ID, study):
-        msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
-        raise InvalidArgument(msg)
+    msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
+    refuse(role not in ROLES, msg)
+    msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
+    refuse(study is not None and not re.fullmatch(ID, study), msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
     with database.write(""):

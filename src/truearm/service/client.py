@@ -87,8 +87,7 @@ class Client(AbstractContextManager["Client"]):
         **options: Any,  # noqa: ANN401 - of `Study`
     ) -> None:
         for name, text in (("study", study), ("worker", worker or ""), ("token", token or "")):
-            if not isinstance(text, str):
-                raise InvalidArgument(f"{name} must be text, but got {text!r:.80}", name, text)
+            refuse(not isinstance(text, str), f"{name} must be text, but got {text!r:.80}", name, text)
         refuse(not study, "study must be the name of one, but got ''", "study", study)
         try:
             place = urllib3.util.parse_url(url)
@@ -295,9 +294,8 @@ def _retries(patience: float) -> urllib3.Retry:
 
 def _headers(token: str | None) -> dict[str, str]:
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    if token and not (token.isascii() and token.isprintable()):
-        msg = "token must be what `truearm serve --new-token` printed, but has other characters; copy it again"
-        raise InvalidArgument(msg)
+    msg = "token must be what `truearm serve --new-token` printed, but has other characters; copy it again"
+    refuse(token and not (token.isascii() and token.isprintable()), msg)
     return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
 
