@@ -6,7 +6,7 @@ process that dies leaves a gate that did not accept. Reading a ledger recomputes
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,7 +92,7 @@ class Book(Account):
         return (row.kind, opened.verdict, row.arm, notes["verdict"], row.ticket) == expected
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """A file of decisions to accept or reject candidates, with one error rate for all of them.
 
     Parameters
@@ -136,9 +136,6 @@ class Ledger:
             self.close()
             raise
         self._turn = threading.Lock()
-
-    def __enter__(self) -> "Ledger":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

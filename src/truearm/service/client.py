@@ -105,7 +105,6 @@ class Client(AbstractContextManager["Client"]):
             timeout=check_positive("timeout", timeout),
             retries=_retries(check_positive("patience", patience)),
         )
-        self._done = False
         if arms is not None:
             self._begin(_new_study(study, arms, options))
         elif options:
@@ -145,7 +144,6 @@ class Client(AbstractContextManager["Client"]):
         """Return up to 1,000 pulls for this worker, one without n (in rounds, one round); none if it is done."""
         wanted = 1 if n is None else min(BATCH, check_count("n", n))
         found = self._call("POST", f"{self._study}/ask", {"worker": self.worker, "n": wanted})
-        self._done = found["done"]
         return [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
 
     def tell(self, pull: Pull | int, value: float) -> None:
@@ -167,7 +165,7 @@ class Client(AbstractContextManager["Client"]):
 
     def stop(self) -> None:
         """End the study for all workers, with what is known so far."""
-        self._done = self._call("POST", f"{self._study}/stop")["done"]
+        self._call("POST", f"{self._study}/stop")
 
     @property
     def state(self) -> dict[str, Any]:
@@ -177,8 +175,7 @@ class Client(AbstractContextManager["Client"]):
     @property
     def done(self) -> bool:
         """Whether it is decided."""
-        self._done = self._done or bool(self.state["done"])
-        return self._done
+        return bool(self.state["done"])
 
     @property
     def result(self) -> Result | None:
@@ -211,7 +208,6 @@ class Client(AbstractContextManager["Client"]):
         for first in range(0, len(items), BATCH):
             body = {field: items[first : first + BATCH], "worker": self.worker}
             found = self._call("POST", f"{self._study}/{what}", body)
-            self._done = found["done"]
             refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
         if refused:
             raise ProtocolError("\n".join(refused))
