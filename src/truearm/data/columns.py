@@ -4,7 +4,6 @@ import re
 from collections import Counter as Occurrences
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,8 +143,7 @@ def assemble(
     arms, places = labels[1], _places(*labels, order)
     data = Dataset({}, columns.order is not None, notes=similar_names(places))
     if groups is None or columns.group is None:
-        with ThreadPoolExecutor() as pool:  # numpy releases the interpreter lock
-            return data._replace(tapes=dict(zip(places, pool.map(values.take, places.values()), strict=True)))
+        return data._replace(tapes={name: values[at] for name, at in places.items()})
     tapes = {name: by_unit(values[at], groups[at], reduction) for name, at in places.items()}
     units = Units(
         columns.group,

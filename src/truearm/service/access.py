@@ -9,7 +9,6 @@ import hmac
 import re
 import secrets
 import time
-from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
@@ -43,7 +42,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 10.0  # seconds in which the head and the body of a request must arrive
 
 
-@lru_cache(1000)
 def is_loopback(host: str) -> bool:
     """Return True if only this machine can reach an address."""
     try:
@@ -52,7 +50,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@lru_cache(1000)
 def client_network(address: str) -> str:
     """Return the address of a client, in IPv6 its network: one client has a whole /64."""
     try:
