@@ -77,7 +77,7 @@ def hold_signals() -> Iterator[None]:
 
 
 def complete(step: Callable[[], object]) -> None:
-    """Take a step that may not be left half done: if a request to end comes right before it, take it and obey."""
+    """Run a step to its end; a request to end that arrives just before it is obeyed after it."""
     try:
         with hold_signals():
             step()

@@ -78,7 +78,8 @@ class Columns(NamedTuple):
                 near = near or get_close_matches(column, columns, 1)
                 hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
                 shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
-                shown += "; in a file the first line names them" * (len(columns) == 1)  # not a title
+                # a title may be above the names
+                shown += "; in a file the first line names them" * (len(columns) == 1)
                 raise InvalidArgument(f"{name}={column!r} is not a column{hint} are {shown}", name, column)
         msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
         refuse(self.order == "rows" and "rows" in columns, msg, "order", "rows")
