@@ -6,7 +6,7 @@ process that dies leaves a gate that did not accept. Reading a ledger recomputes
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from truearm import store
 from truearm.claims.certify import judge_of
 from truearm.claims.gates import BASE, Account, ErrorRate, LedgerGate
 from truearm.claims.result import Result
-from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import ArmFailed, ProtocolError, VerificationError
 from truearm.evaluation import check_items, check_limits, evaluate
 from truearm.problem import (
     Contamination,
@@ -26,6 +26,7 @@ from truearm.problem import (
     Tolerance,
     check_count,
     fix_options,
+    refuse,
     require,
 )
 from truearm.run import OnError, Study, run
@@ -91,7 +92,7 @@ class Book(Account):
         return (row.kind, opened.verdict, row.arm, notes["verdict"], row.ticket) == expected
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """A file of decisions to accept or reject candidates, with one error rate for all of them.
 
     Parameters
@@ -130,15 +131,11 @@ class Ledger:
             self._book = Book.open_file(self._database, path)
             known = ", ".join(f"{name}={value!r}" for name, value in self._book.settings.items())
             msg = f"{path} is a ledger with {known}; use the same settings, or another file"
-            if self._book.settings != account.settings:
-                raise InvalidArgument(msg, "path")
+            refuse(self._book.settings != account.settings, msg, "path")
         except BaseException:
             self.close()
             raise
         self._turn = threading.Lock()
-
-    def __enter__(self) -> "Ledger":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -318,8 +315,7 @@ def read_ledger(path: str | Path, head: str | None = None) -> Book:
         If the file was changed, or a row does not follow from the rows before it.
     """
     with closing(Database(path, LEDGER)) as database:
-        if not database.exists():
-            raise InvalidArgument(f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
+        refuse(not database.exists(), f"{path} holds no ledger; `truearm race --ledger {path}` starts one", "path")
         book = Book.open_file(database, path)
         book.read(database)
     if head is not None:

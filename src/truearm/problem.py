@@ -480,20 +480,16 @@ class Problem:
 
     def _refuse_with(self, chosen: str, *others: str) -> None:
         """Raise if a field is set that means nothing together with `chosen`."""
-        for known in fields(self):
-            value = getattr(self, known.name)
-            msg = (
-                f"{known.name}={_shorten(value)} cannot be combined with {chosen}; remove {known.name} or {chosen}"
-            )
-            refuse(known.name in others and value != known.default, msg, known.name, value)
+        for known in (known for known in fields(self) if known.name in others):
+            name, value = known.name, getattr(self, known.name)
+            msg = f"{name}={_shorten(value)} cannot be combined with {chosen}; remove {name} or {chosen}"
+            refuse(value != known.default, msg, name, value)
 
     def _check_scores(self) -> None:
         ends = tuple(self.score_range or (0.0, 1.0))
         remedy = "use the lowest and the highest possible score"
         require(math.isfinite(ends[1] - ends[0]), "score_range", ends, "have a finite width", remedy)
-        require(
-            (self.items or 0) <= 2**53, "items", self.items, "be at most 2^53", "leave it out for a population"
-        )
+        require((self.items or 0) <= 2**53, "items", self.items, "be at most 2^53", "remove it for a population")
         msg = "score_range compares arms on the same items; name their column, as in round='item', or use "
         msg += "round='rows' if each row of a wide table is an item"
         refuse(not self.rounds, msg, "score_range", self.score_range)

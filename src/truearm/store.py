@@ -563,9 +563,8 @@ def lock(path: str | Path) -> Iterator[None]:
 
 
 def _check_version(name: str, version: int, known: int) -> None:
-    if version != known:
-        by = f"{'a newer' if version > known else 'an earlier'} truearm (version {version})"
-        raise InvalidArgument(f"{name} was written by {by}; install that version, or choose another file")
+    by = f"{'a newer' if version > known else 'an earlier'} truearm (version {version})"
+    refuse(version != known, f"{name} was written by {by}; install that version, or choose another file")
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:
@@ -584,8 +583,8 @@ def _read_url(url: str) -> dict[str, Any] | None:
         "shown); write special characters as %40 for @, %2F for /, %3A for :, %3F for ? and %25 for %"
     )
     if not url.startswith(("postgresql://", "postgres://")):
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|.*\bpassword=", url, re.DOTALL):  # but C:/ is a file
-            raise InvalidArgument(msg)
+        # but C:/ is a file
+        refuse(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|.*\bpassword=", url, re.DOTALL), msg)
         return None
     try:
         from psycopg import Error

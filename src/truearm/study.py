@@ -201,9 +201,8 @@ class Study:
                     break
                 msg = f"a batch of {len(batch):,} pulls is too large to hand out one by one; use ask_counts"
                 raise OutOfReach(msg, "max_pulls", self.max_pulls)
-            taken = (
-                batch.take_next(order[len(log) - first :]) if order else batch.take(None if whole else int(left))
-            )
+            wanted = None if whole else int(left)
+            taken = batch.take_next(order[len(log) - first :]) if order else batch.take(wanted)
             log.issue(taken)
             if whole or not taken:
                 break

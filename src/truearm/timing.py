@@ -31,7 +31,7 @@ def time(
 
     Every reading comes from a fresh process, with its own hash seed and place in memory, if all codes are
     statements or functions that such a process can import. Otherwise all are timed in this process, and the result
-    says so. For a single code the result has its median and an interval for the true median.
+    notes that. For a single code the result has its median and an interval for the true median.
 
     Parameters
     ----------

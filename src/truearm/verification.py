@@ -35,6 +35,7 @@ _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # another 
 _ABOUT_ROWS = ("clusters", "confounded")  # doubts about columns that the readings do not show
 
 Source = Readings | Dataset | Counts | Study
+Untrusted = Any  # what the user gave, or a part of a document
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +126,14 @@ def certificate_of(data: Mapping[str, Any]) -> Certificate:
 
 
 def _repeat(
-    certificate: Certificate,
-    source: Any,  # noqa: ANN401 - the user's
-    units: Any = None,  # noqa: ANN401 - of an untrusted document
-    policy: "Policy[Any] | None" = None,
+    certificate: Certificate, source: Untrusted, units: Untrusted = None, policy: "Policy[Any] | None" = None
 ) -> tuple[Result, tuple[str, ...]]:
     """Recompute the result, and list what was taken on trust."""
     tapes, table = _read(certificate, source)
     _check_digest(certificate, tapes, "the readings are not those of the certificate")
     origin, is_study = certificate.origin, isinstance(source, Study)
-    if not is_study and (origin is None or (policy is None and origin.by is None)):
-        msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
-        raise InvalidArgument(msg)
+    msg = "the certificate names no policy of truearm, so the decision cannot be repeated; give policy="
+    refuse(not is_study and (origin is None or (policy is None and origin.by is None)), msg)
     msg = "the study decided while pulls were out, so its readings do not show what it knew; give its log"
     refuse(not is_study and origin is not None and origin.overlapping, msg)
     try:
@@ -156,7 +153,7 @@ def _repeat(
     return study.result, ()
 
 
-def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  # noqa: ANN401 - the user's
+def _read(certificate: Certificate, source: Untrusted) -> tuple[Readings, Dataset]:
     """Return the readings behind the decision, and the table for an analysis."""
     if isinstance(source, Study):
         return source.readings, Dataset({})
@@ -170,9 +167,8 @@ def _read(certificate: Certificate, source: Any) -> tuple[Readings, Dataset]:  #
         table = Dataset({arm: as_readings(tape, arm) for arm, tape in tapes.items()})
     else:
         table = Dataset({}, counted=source) if isinstance(source, Counts) else source
-    if not isinstance(table, Dataset):
-        kinds = "a dict of readings by arm, a table that was loaded, or a study"
-        raise InvalidArgument(f"readings must be {kinds}, but got {type(source).__name__}")
+    kinds = "a dict of readings by arm, a table that was loaded, or a study"
+    refuse(not isinstance(table, Dataset), f"readings must be {kinds}, but got {type(source).__name__}")
     if certificate.is_analysis and certificate.problem.rounds and table.counts is None:
         table = table.align()
     if certificate.is_analysis and table.counter is not None:
@@ -198,11 +194,7 @@ def _check_digest(certificate: Certificate, tapes: Readings, otherwise: str) -> 
 
 
 def _analyze(
-    certificate: Certificate,
-    table: Dataset,
-    units: Any,  # noqa: ANN401 - of an untrusted document
-    *,
-    has_rows: bool,
+    certificate: Certificate, table: Dataset, units: Untrusted, *, has_rows: bool
 ) -> tuple[Result, tuple[str, ...]]:
     """Repeat an analysis; what its columns showed is taken on trust unless the rows are given."""
     if table.tapes:
@@ -250,9 +242,7 @@ def _compare(given: Mapping[str, Any], expected: Mapping[str, Any], trust: tuple
 
 
 def _differences(
-    given: Any,  # noqa: ANN401
-    expected: Any,  # noqa: ANN401
-    path: tuple[str, ...] = (),
+    given: Untrusted, expected: Untrusted, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Iterate over the parts that differ, in the order of what was expected."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
@@ -266,7 +256,7 @@ def _differences(
         yield path, given, expected
 
 
-def _is_same(given: Any, expected: Any) -> bool:  # noqa: ANN401
+def _is_same(given: Untrusted, expected: Untrusted) -> bool:
     """Return True if two parts mean the same: fractions up to rounding, all else exactly."""
     if {type(given), type(expected)} <= {int, float}:
         # counts are exact; isclose raises for an integer beyond all floats

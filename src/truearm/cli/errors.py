@@ -66,7 +66,7 @@ def _to_click_error(error: BaseException) -> click.ClickException | None:
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         return click.UsageError(_describe_unknown(error.option_name, error.ctx), error.ctx)
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
-        return click.UsageError(_describe_missing(error), error.ctx)
+        return click.UsageError(_describe_missing(error, error.ctx), error.ctx)
     if isinstance(error, click.ClickException):
         return error
     if isinstance(error, OSError) and error.errno in _PIPE_ERRORS:
@@ -92,11 +92,10 @@ def as_options(text: str, command: click.Command, argument: str | None = None) -
     return text
 
 
-def _describe_missing(error: click.MissingParameter) -> str:
+def _describe_missing(error: click.MissingParameter, ctx: click.Context) -> str:
     """Return which argument is missing, with the first example of the verb's help."""
-    message = error.format_message().rstrip(".")
-    lines = (error.ctx.command.help or "").splitlines() if error.ctx is not None else []
-    verb = "" if error.ctx is None else f"truearm {error.ctx.command.name} "
+    message, verb = error.format_message().rstrip("."), f"truearm {ctx.command.name} "
+    lines = (ctx.command.help or "").splitlines()
     examples = [re.split(r" {2,}", line.strip())[0] for line in lines if line.strip().startswith(verb)]
     return f"{message}; for example: {examples[0]}" if examples else message
 

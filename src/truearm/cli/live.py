@@ -12,7 +12,7 @@ from truearm.claims.certificate import samples_of
 from truearm.claims.certify import describe
 from truearm.claims.suite import Progress
 from truearm.cli.race_log import Race
-from truearm.commands.terminal import ECHO_COLUMNS, hold_signals, load
+from truearm.commands.terminal import ECHO_COLUMNS, complete, hold_signals, load
 from truearm.evidence import Judge
 from truearm.policies import Standing
 from truearm.report.numbers import column_name, count, name_of, names, number, percent, plural, seconds, unit_for
@@ -60,13 +60,7 @@ def board(
             live.start(refresh=True)
         yield draw
     finally:
-        try:
-            with hold_signals():  # half a stop would leave the cursor hidden
-                live.stop()
-        except KeyboardInterrupt:  # a second request, just before it could be held
-            with hold_signals():
-                live.stop()
-            raise
+        complete(live.stop)  # half a stop would leave the cursor hidden
 
 
 def _picture(

@@ -184,9 +184,6 @@ def _board(race: Race, options: RaceOptions, runner: "_Runner") -> AbstractConte
 @contextmanager
 def _time_limit(limit: float | None, runner: "_Runner") -> Iterator[None]:
     """Stop a run that exceeds the limit."""
-    if limit is None:
-        yield
-        return
 
     def stop(*_: object) -> None:
         if runner.running is not None:
@@ -194,7 +191,8 @@ def _time_limit(limit: float | None, runner: "_Runner") -> Iterator[None]:
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit + max(_GRACE_S, _GRACE_SHARE * limit))
+    # 0 sets no timer
+    signal.setitimer(signal.ITIMER_REAL, 0 if limit is None else limit + max(_GRACE_S, _GRACE_SHARE * limit))
     try:
         yield
     finally:

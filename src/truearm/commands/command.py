@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from truearm.errors import InvalidArgument
@@ -45,7 +45,6 @@ def needs_shell(line: str) -> bool:
     return _split(line)[0] in _SHELL_WORDS
 
 
-@lru_cache(maxsize=1024)  # a command is run many times
 def _split(line: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(line))

@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.commands.terminal import hold_signals
+from truearm.commands.terminal import complete, hold_signals
 from truearm.problem import refuse
 
 try:
@@ -196,12 +197,7 @@ def _run_to_end(
         if reap is not None:
             try:
                 if not is_over:
-                    with hold_signals():  # a second interrupt would leave it half killed
-                        _kill(process.pid, mark)
-            except KeyboardInterrupt:  # a second one, just before it could be held
-                with hold_signals():
-                    _kill(process.pid, mark)
-                raise
+                    complete(partial(_kill, process.pid, mark))
             finally:
                 _, status, usage = reap()
                 del _running[process.pid]

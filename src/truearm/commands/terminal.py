@@ -76,6 +76,17 @@ def hold_signals() -> Iterator[None]:
             signal.raise_signal(number)
 
 
+def complete(step: Callable[[], object]) -> None:
+    """Run a step to its end; a request to end that arrives just before it is obeyed after it."""
+    try:
+        with hold_signals():
+            step()
+    except KeyboardInterrupt:
+        with hold_signals():
+            step()
+        raise
+
+
 def load(*modules: str) -> None:
     """Import modules with signals held back: Python loses some that arrive during an import."""
     with hold_signals():

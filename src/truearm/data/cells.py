@@ -49,10 +49,8 @@ class Form(NamedTuple):
         form = cls(**{name: value for name, value in given.items() if value is not None})
         for name in ("sep", "decimal", "thousands"):
             mark = getattr(form, name)
-            is_one = mark is None or (
-                isinstance(mark, str) and len(mark) == 1 and not "\ud800" <= mark <= "\udfff"
-            )
-            require(is_one, name, mark, "be one character, such as ','")
+            is_one = isinstance(mark, str) and re.fullmatch("[^\ud800-\udfff]", mark, re.DOTALL)
+            require(mark is None or is_one, name, mark, "be one character, such as ','")
         require(form.decimal in ".,", "decimal", form.decimal, "be '.' or ','", "for another mark change the file")
         taken = f"{form.decimal}0123456789+-eE"
         is_free = form.thousands is None or form.thousands not in taken

@@ -4,7 +4,6 @@ import re
 from collections import Counter as Occurrences
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,9 +78,8 @@ class Columns(NamedTuple):
                 near = near or get_close_matches(column, columns, 1)
                 hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
                 shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
-                shown += "; in a file the first line names them" * (
-                    len(columns) == 1
-                )  # a title is above the names
+                # a title may be above the names
+                shown += "; in a file the first line names them" * (len(columns) == 1)
                 raise InvalidArgument(f"{name}={column!r} is not a column{hint} are {shown}", name, column)
         msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
         refuse(self.order == "rows" and "rows" in columns, msg, "order", "rows")
@@ -146,8 +144,7 @@ def assemble(
     arms, places = labels[1], _places(*labels, order)
     data = Dataset({}, columns.order is not None, notes=similar_names(places))
     if groups is None or columns.group is None:
-        with ThreadPoolExecutor() as pool:  # numpy releases the interpreter lock
-            return data._replace(tapes=dict(zip(places, pool.map(values.take, places.values()), strict=True)))
+        return data._replace(tapes={name: values[at] for name, at in places.items()})
     tapes = {name: by_unit(values[at], groups[at], reduction) for name, at in places.items()}
     units = Units(
         columns.group,

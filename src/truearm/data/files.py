@@ -360,9 +360,8 @@ def _read_json(file: Path, columns: Columns, _: Form) -> Any:  # noqa: ANN401 - 
         rows = dict.fromkeys(row for part in data.values() for row in part)
         return [{name: part.get(row) for name, part in data.items()} for row in rows]
     is_records = isinstance(data, list) and data and all(isinstance(row, dict) for row in data)
-    if not isinstance(data, dict) and not is_records:
-        msg = f"{file.name!r} must hold columns by name, a list of records, or an export of a benchmark tool"
-        raise InvalidArgument(msg, "file")
+    msg = f"{file.name!r} must hold columns by name, a list of records, or an export of a benchmark tool"
+    refuse(not isinstance(data, dict) and not is_records, msg, "file")
     for name in (columns.arm, columns.group) if isinstance(data, dict) else ():
         if isinstance(data.get(name), list) and any(isinstance(cell, float) for cell in data[name]):
             raise InvalidArgument(_DECIMALS.format(name), "arm", name)
@@ -434,10 +433,9 @@ def _read_arrow(file: Path, *_: object) -> dict[str, Any]:
 def _open_database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table
     """Return the rows that a query gives from a database."""
     scheme, _, path = address.partition("://")
-    if scheme in ("s3", "gs", "gcs", "az", "abfs", "hf", "http", "https", "file"):
-        reader = "read_parquet" if address.endswith((".parquet", ".pq")) else "read_csv"
-        msg = f"{address!r} is not on this computer; copy it here, or pass duckdb.{reader}({address!r}) in Python"
-        raise InvalidArgument(msg, "file", address)
+    reader = "read_parquet" if address.endswith((".parquet", ".pq")) else "read_csv"
+    msg = f"{address!r} is not on this computer; copy it here, or pass duckdb.{reader}({address!r}) in Python"
+    refuse(scheme in ("s3", "gs", "gcs", "az", "abfs", "hf", "http", "https", "file"), msg, "file", address)
     if query is None:
         msg = f"{address!r} is a database; say which rows to analyze: query='select variant, ms from visits'"
         raise InvalidArgument(msg, "query")

@@ -93,9 +93,7 @@ def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dic
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
     """Return what is known about each arm, a row each, as a data frame."""
-    columns: dict[str, list[Any]] = {
-        name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))
-    }
+    columns = {field.name: [getattr(arm, field.name) for arm in result.arms] for field in fields(Arm)}
     columns["standing"] = [standing(result, arm.name) for arm in result.arms]
     return make_frame(columns, backend)
 
@@ -141,9 +139,8 @@ def cell(value: object) -> object:
         return value
     text = _CONTROL.sub(lambda found: printable(found[0]), value)
     begins = text.lstrip()[:1]  # some spreadsheets skip spaces
-    return (
-        f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
-    )
+    is_formula = begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
 
 
 _SUITE_COLUMNS = (

@@ -9,7 +9,6 @@ import hmac
 import re
 import secrets
 import time
-from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from truearm.errors import InvalidArgument
+from truearm.problem import refuse
 from truearm.service.models import ID, Refused
 from truearm.store import Database
 
@@ -42,7 +42,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 10.0  # seconds in which the head and the body of a request must arrive
 
 
-@lru_cache(1000)
 def is_loopback(host: str) -> bool:
     """Return True if only this machine can reach an address."""
     try:
@@ -51,7 +50,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@lru_cache(1000)
 def client_network(address: str) -> str:
     """Return the address of a client, in IPv6 its network: one client has a whole /64."""
     try:
@@ -77,9 +75,9 @@ def parse_proxies(proxy: str) -> str:
 
 def check_host(host: str, *, tokens: int) -> None:
     """Refuse to listen for other machines while no token is needed."""
-    if not tokens and not is_loopback(host):
-        reach = f"host {host!r} can be reached from other machines, and this database has no token"
-        raise InvalidArgument(f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
+    reach = f"host {host!r} can be reached from other machines, and this database has no token"
+    is_open = not tokens and not is_loopback(host)
+    refuse(is_open, f"{reach}; create one first with --new-token admin, or serve 127.0.0.1")
 
 
 class Grant(NamedTuple):
@@ -96,12 +94,10 @@ class Grant(NamedTuple):
 
 def create_token(database: Database, role: str, study: str | None = None) -> str:
     """Create a token and return it; it cannot be read again."""
-    if role not in ROLES:
-        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
-        raise InvalidArgument(msg)
-    if study is not None and not re.fullmatch(ID, study):
-        msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
-        raise InvalidArgument(msg)
+    msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
+    refuse(role not in ROLES, msg)
+    msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
+    refuse(study is not None and not re.fullmatch(ID, study), msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
     with database.write(""):

@@ -87,8 +87,7 @@ class Client(AbstractContextManager["Client"]):
         **options: Any,  # noqa: ANN401 - of `Study`
     ) -> None:
         for name, text in (("study", study), ("worker", worker or ""), ("token", token or "")):
-            if not isinstance(text, str):
-                raise InvalidArgument(f"{name} must be text, but got {text!r:.80}", name, text)
+            refuse(not isinstance(text, str), f"{name} must be text, but got {text!r:.80}", name, text)
         refuse(not study, "study must be the name of one, but got ''", "study", study)
         try:
             place = urllib3.util.parse_url(url)
@@ -106,7 +105,6 @@ class Client(AbstractContextManager["Client"]):
             timeout=check_positive("timeout", timeout),
             retries=_retries(check_positive("patience", patience)),
         )
-        self._done = False
         if arms is not None:
             self._begin(_new_study(study, arms, options))
         elif options:
@@ -146,7 +144,6 @@ class Client(AbstractContextManager["Client"]):
         """Return up to 1,000 pulls for this worker, one without n (in rounds, one round); none if it is done."""
         wanted = 1 if n is None else min(BATCH, check_count("n", n))
         found = self._call("POST", f"{self._study}/ask", {"worker": self.worker, "n": wanted})
-        self._done = found["done"]
         return [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
 
     def tell(self, pull: Pull | int, value: float) -> None:
@@ -168,7 +165,7 @@ class Client(AbstractContextManager["Client"]):
 
     def stop(self) -> None:
         """End the study for all workers, with what is known so far."""
-        self._done = self._call("POST", f"{self._study}/stop")["done"]
+        self._call("POST", f"{self._study}/stop")
 
     @property
     def state(self) -> dict[str, Any]:
@@ -178,8 +175,7 @@ class Client(AbstractContextManager["Client"]):
     @property
     def done(self) -> bool:
         """Whether it is decided."""
-        self._done = self._done or bool(self.state["done"])
-        return self._done
+        return bool(self.state["done"])
 
     @property
     def result(self) -> Result | None:
@@ -212,7 +208,6 @@ class Client(AbstractContextManager["Client"]):
         for first in range(0, len(items), BATCH):
             body = {field: items[first : first + BATCH], "worker": self.worker}
             found = self._call("POST", f"{self._study}/{what}", body)
-            self._done = found["done"]
             refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
         if refused:
             raise ProtocolError("\n".join(refused))
@@ -246,9 +241,7 @@ def _new_study(name: str, arms: Sequence[str], options: Mapping[str, Any]) -> mo
     msg = f"policy must be 'toptwo' or 'lucb' on a server, but got {policy!r:.80}; remove it, or use a Study"
     refuse(policy not in POLICIES, msg, "policy", policy)
     hosting = {key: value for key, value in options.items() if key in ("title", "passive", "lease")}
-    study = Study(
-        arms, **{key: value for key, value in options.items() if key not in hosting} | {"policy": policy}
-    )
+    study = Study(arms, **{key: value for key, value in options.items() if key not in hosting})
     problem: dict[str, Any] = study.definition["problem"]
     bound, tolerance = problem["contamination"], problem["tolerance"]
     if bound is not None and bound.pop("blind"):
@@ -297,9 +290,8 @@ def _retries(patience: float) -> urllib3.Retry:
 
 def _headers(token: str | None) -> dict[str, str]:
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    if token and not (token.isascii() and token.isprintable()):
-        msg = "token must be what `truearm serve --new-token` printed, but has other characters; copy it again"
-        raise InvalidArgument(msg)
+    msg = "token must be what `truearm serve --new-token` printed, but has other characters; copy it again"
+    refuse(token and not (token.isascii() and token.isprintable()), msg)
     return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
 
