@@ -354,8 +354,9 @@ def _release(hosted: HostedStudy, ticket: int, worker: str | None, *, of_others:
 
 
 def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
-    msg = f"readings[{i}].arm must be {names([*hosted.given], 'or')}, but got {reading.arm!r}"
-    refuse(reading.arm not in hosted.given, msg, f"readings[{i}].arm", reading.arm)
+    if reading.arm not in hosted.given:  # the names of all arms are joined only then
+        msg = f"readings[{i}].arm must be {names([*hosted.given], 'or')}, but got {reading.arm!r}"
+        raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
     notes = None if reading.notes is None else store.to_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
 
