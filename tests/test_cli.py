@@ -51,6 +51,7 @@ WRONG = {
     "race true false --fdr": "--fdr goes with --control or --metrics or --resume",
     "race true false --metric stdout": "needs --goal",
     "race true false --max-time soon": "a length of time",
+    "race --shell /no-such true false": "check the program '/no-such' and the directory '.'",
     "race true no-such-program-1": "is not on the PATH; check the program, and put each command in quotes",
     "race 'true; no-such-program' true": "ended with exit code 127: the shell did not find a program; fix it",
     "race true false -r 3 -m 2": "-r/--runs cannot be combined with -m/--min-runs",

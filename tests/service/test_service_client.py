@@ -92,12 +92,12 @@ def work(server, name, *words, check=True):
 
 
 def test_a_worker_measures_until_the_study_is_decided(server):
-    study = Client(server.url, "worked", ["1", "5"], contamination=0.02)
-    done = work(server, "worked", "-q", "--", "echo", "{arm}")
-    assert done.stdout.endswith("The study is done: certified, 5 is best.\n")
+    for other, answer in (("5.0", "5 and 5.0 tie"), ("1", "5 is best")):
+        study = Client(server.url, f"beside-{other[0]}", ["5", other], contamination=0.02)
+        done = work(server, study.name, "-q", "--", "echo", "{arm}")
+        assert done.stdout.endswith(f"The study is done: certified, {answer}.\n")
     notes = list(study.replayed().events())[-1].notes
-    assert notes["exit_code"] == 0
-    assert "host" in notes
+    assert (notes["exit_code"], "host" in notes) == (0, True)
 
 
 def test_a_program_that_is_not_there_is_told_before_a_pull_is_lost(server):

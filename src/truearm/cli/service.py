@@ -22,6 +22,7 @@ from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull, refuse
 from truearm.report.numbers import name_of, plural
+from truearm.report.words import headline
 from truearm.service.client import Client, ServiceError
 
 _FIRST_ANSWER_S = 0.5  # then a line says that the server does not answer
@@ -77,9 +78,8 @@ def serve_command(*, database: str, **chosen: Any) -> None:  # noqa: ANN401
         msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
         raise InvalidArgument(msg) from None
     new, old = chosen["new_token"], chosen["remove_token"]
-    actions = [f"--{name.replace('_', '-')}" for name in ("new_token", "remove_token", "tokens") if chosen[name]]
-    msg = f"{' and '.join(actions)} cannot be combined, and nothing was done; use one at a time"
-    refuse(len(actions) > 1, msg)
+    given = [f"--{name.replace('_', '-')}" for name in ("new_token", "remove_token", "tokens") if chosen[name]]
+    refuse(len(given) > 1, f"{' and '.join(given)} cannot be combined, and nothing was done; use one at a time")
     if new is not None:
         role, colon, study = new.partition(":")
         click.echo(access.create_token(Database(database), role, study if colon else None))
@@ -133,7 +133,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
         result = client.result if client.done else None
     ending = f"The study is not decided; see {client.url}/s/{client.name}"
     if result is not None:
-        best = "no winner" if result.best is None else f"{name_of(result.best)} is best"
+        best = "no winner" if result.best is None else headline(result)
         ending = f"The study is done: {result.status.value}, {best}."
     click.echo(f"{plural(made, 'pull')} measured here. {ending}")
     return GOOD if result is None else exit_code(result)

@@ -121,9 +121,7 @@ def draw_padding() -> dict[str, str]:
     return {PADDING: "x" * secrets.randbelow(_MAX_PADDING)}
 
 
-def _start(
-    command: Command, streams: Mapping[str, Any], *, timeout: float | None, metric: str = "wall"
-) -> process.Run:
+def _start(command: Command, streams: Mapping[str, Any], *, timeout: float | None, metric: str) -> process.Run:
     env, words = {**os.environ, **command.env}, command.argv
     program = words[0] if "/" in words[0] else shutil.which(words[0], path=env.get("PATH"))
     try:
@@ -140,8 +138,9 @@ def _start(
             through_launcher=metric == "memory",
         )
     except OSError as error:
-        is_bare = program is None and command.text == words[0]  # truearm race sleep 1
-        remedy = ", and put each command in quotes" if is_bare else f" and the directory {command.cwd or '.'!r}"
+        remedy = f" {words[0]!r} and the directory {command.cwd or '.'!r}"
+        if program is None and command.text == words[0]:  # truearm race sleep 1
+            remedy = ", and put each command in quotes"
         msg = f"{_describe(command)} cannot be started: {error.strerror}; check the program{remedy}"
         raise InvalidArgument(msg) from error
 
@@ -257,7 +256,7 @@ def run_hook(command: Command, stage: str, timeout: float | None = None, *, of: 
     what = f"{stage} {printable(command.text)!r}{of}"
     with tempfile.TemporaryFile() as output:  # not a pipe: what stays running may go on writing to it
         streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-        run = _start(command, streams, timeout=timeout)
+        run = _start(command, streams, timeout=timeout, metric="wall")
         if run.timed_out:
             remedy = "give it more time, or run it before the race"
             msg = f"{what} was killed after the time-out of {timeout:g} s; {remedy}"

@@ -59,7 +59,7 @@ def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
         f"{voice.reading}s",
         unit.title(name),
         "" if problem.rounds else unit.title(f"true {name}"),  # rounds claim nothing about one arm
-        unit.title("MAD") * (isinstance(result, Analysis) and problem.target != "mean"),
+        unit.title("MAD") * (isinstance(result, Analysis) and problem.target not in ("mean", "share")),
         ratio * (several and bool(found) and problem.target != "mean"),
         "standing" * several,
     )

@@ -140,7 +140,7 @@ class JsonRequest(Request[Any, Any, Any]):
         settings = self.app.state.service.settings
         try:
             async with asyncio.timeout(settings.patience):
-                return await super().body()
+                return await super().body() or b" "  # Litestar passes an empty one without `json`
         except RequestEntityTooLarge:
             detail = f"the body may have {settings.max_body} bytes at most; send several requests"
             refused = 413, "Too large", detail
