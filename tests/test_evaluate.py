@@ -236,6 +236,7 @@ def test_scores_that_are_there_are_analyzed():
         ({"score_range": (1, 2)}, r"score 0 of 'B' on item \d+ is outside of score_range=\(1, 2\)"),
         ({"items": pd.DataFrame({"q": [1, 2]})}, "items must be a list, but got DataFrame; for rows of"),
         ({"items": range(2**70)}, "items do not fit into memory"),
+        ({"items": iter(int, 1)}, "items do not fit into memory"),
         ({"tolerance": "5%"}, "points"),
         ({"max_items": 0}, "max_items"),
         ({"workers": 0}, "workers"),

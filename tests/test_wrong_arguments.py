@@ -14,6 +14,7 @@ from truearm.evidence import Levels
 from truearm.families import Shape
 
 WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
+WRONG += [range(2**62), -np.ones(1)]
 EXTREME = [5e-324, 10**300]  # in the range of floats, but not their squares; arms of the lab can be too many
 LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
 PAIR = lab.instance("G2")
@@ -27,7 +28,14 @@ GOOD = {  # values of all arguments that have no default
     **{"shares": [0.5, 0.4], "slack": 0.01, "parameters": [0.5, 0.4], "kind": "uniform", "samples": {"a": [1.0]}},
     **{"name": "G2", "means": [0.5, 0.4], "distance": 1.0, "shape": "gaussian", "contamination": 0.05, "bad": 1},
     **{"spoils": "top", "laws": [LAW, families.gaussian(-1.0)], "levels": Levels(0.5, 0.5), "steps": 5, "s": 3},
-    **{"rng": np.random.default_rng(1), "gaps": [0.1], "x": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0], "checked": 100},
+    **{
+        "rng": np.random.default_rng(1),
+        "gaps": [0.1],
+        "arms": [LAW],
+        "x": [1.0, 2.0, 3.0],
+        "y": [0.0, 1.0, 2.0],
+        "checked": 100,
+    },
 }
 INTERVALS = [ta.quality_curve, ta.mad_interval, ta.quantile_interval, ta.median_interval, ta.identification]
 UNCHECKED = {"play", "inner_levels", "amplified", "simulate"}  # parts of a run, and what takes a problem's options
@@ -39,7 +47,16 @@ def functions():
         found = [getattr(module, name) for name in sorted(names) if not name.startswith("_")]
         prefix = module.__name__ if module is lower_bounds else "truearm"
         yield from (f for f in found if inspect.isfunction(f) and f.__module__.startswith(prefix))
-    yield from (*INTERVALS, ta.is_better, ta.breakdown, ta.audit, ta.moments, ta.least_eps)
+    yield from (
+        *INTERVALS,
+        ta.is_better,
+        ta.breakdown,
+        ta.audit,
+        ta.moments,
+        ta.least_eps,
+        lab.Instance,
+        lab.Mixture,
+    )
 
 
 @pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__name__)
@@ -77,6 +94,11 @@ def test_a_wrong_value_ends_in_one_sentence(function):
         (lambda: lab.Mixture(0.1, (LAW,), (0.5,)), "sum to 1"),
         (lambda: lab.Drifting(0.1, max).observed(LAW, 0), "not stationary"),
         (lambda: lab.simulate("toptwo", PAIR, engine="fast"), "engine must be"),
+        (lambda: lab.simulate("toptwo", PAIR, executor=4), "executor must be one of concurrent.futures"),
+        (lambda: lab.simulate("toptwo", PAIR, progress=True), "progress must be a function"),
+        (lambda: lab.Tapes("G2", None, GOOD["rng"], 9), "instance must be an Instance"),
+        (lambda: lab.Mixture(0.1, (LAW, LAW), (1.5, -0.5)), "sum to 1"),
+        (lambda: ta.find_best({"A": float, "B": float}, workers="4"), "workers must be an integer"),
         (lambda: lab.limit(PAIR, tolerance="2%"), "absolute"),
         (lambda: lab.limit(PAIR, lab.Steering(0.1, best=0)), "not stationary"),
         (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
