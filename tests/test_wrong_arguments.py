@@ -24,20 +24,21 @@ GOOD = {  # values of all arguments that have no default
     **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
     **{"below": 0.2, "radius": 0.05, "t": 0.1, "median": 1.0, "mad": 0.2, "medians": [1.0, 2.0], "weight": 0.75},
     **{"biases": [0.1, 0.1], "bias_best": 0.1, "bias_selected": 0.1, "eta": 0.1, "tolerance": 0.01, "best": 0.5},
-    **{"arm": LIFTING, "values": [1.0, 2.0], "weights": [1.0, 1.0], "frozen": LAW, "instance": PAIR},
+    **{
+        "arm": LIFTING,
+        "values": [1.0, 2.0],
+        "weights": [1.0, 1.0],
+        "frozen": LAW,
+        "instance": PAIR,
+        "arms": [LAW],
+    },
     **{"shares": [0.5, 0.4], "slack": 0.01, "parameters": [0.5, 0.4], "kind": "uniform", "samples": {"a": [1.0]}},
     **{"name": "G2", "means": [0.5, 0.4], "distance": 1.0, "shape": "gaussian", "contamination": 0.05, "bad": 1},
     **{"spoils": "top", "laws": [LAW, families.gaussian(-1.0)], "levels": Levels(0.5, 0.5), "steps": 5, "s": 3},
-    **{
-        "rng": np.random.default_rng(1),
-        "gaps": [0.1],
-        "arms": [LAW],
-        "x": [1.0, 2.0, 3.0],
-        "y": [0.0, 1.0, 2.0],
-        "checked": 100,
-    },
+    **{"rng": np.random.default_rng(1), "gaps": [0.1], "x": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0], "checked": 100},
 }
 INTERVALS = [ta.quality_curve, ta.mad_interval, ta.quantile_interval, ta.median_interval, ta.identification]
+LAB_CLASSES = lab.Instance, lab.Mixture
 UNCHECKED = {"play", "inner_levels", "amplified", "simulate"}  # parts of a run, and what takes a problem's options
 
 
@@ -47,16 +48,7 @@ def functions():
         found = [getattr(module, name) for name in sorted(names) if not name.startswith("_")]
         prefix = module.__name__ if module is lower_bounds else "truearm"
         yield from (f for f in found if inspect.isfunction(f) and f.__module__.startswith(prefix))
-    yield from (
-        *INTERVALS,
-        ta.is_better,
-        ta.breakdown,
-        ta.audit,
-        ta.moments,
-        ta.least_eps,
-        lab.Instance,
-        lab.Mixture,
-    )
+    yield from (*INTERVALS, ta.is_better, ta.breakdown, ta.audit, ta.moments, ta.least_eps, *LAB_CLASSES)
 
 
 @pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__name__)

@@ -287,8 +287,7 @@ def simulate(
     10
     """
     check_instance(instance, adversary, "adversary")
-    is_executor = executor is None or hasattr(executor, "map")
-    require(is_executor, "executor", executor, "be one of concurrent.futures, such as ProcessPoolExecutor(4)")
+    require(executor is None or hasattr(executor, "map"), "executor", executor, "be one of concurrent.futures")
     require(progress is None or callable(progress), "progress", progress, "be a function of two counts, or None")
     rounds = check_flag("rounds", options.get("rounds", False))
     given: ProblemOptions = {"contamination": "blind" if rounds else None, **options}
