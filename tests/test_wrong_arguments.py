@@ -20,18 +20,11 @@ LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious",
 PAIR = lab.instance("G2")
 MAD = {"eps": 0, "B": 4, "m2": 1, "adversary": "malicious"}
 GOOD = {  # values of all arguments that have no default
-    **{"eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
+    **{"arms": [LAW], "eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
     **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
     **{"below": 0.2, "radius": 0.05, "t": 0.1, "median": 1.0, "mad": 0.2, "medians": [1.0, 2.0], "weight": 0.75},
     **{"biases": [0.1, 0.1], "bias_best": 0.1, "bias_selected": 0.1, "eta": 0.1, "tolerance": 0.01, "best": 0.5},
-    **{
-        "arm": LIFTING,
-        "values": [1.0, 2.0],
-        "weights": [1.0, 1.0],
-        "frozen": LAW,
-        "instance": PAIR,
-        "arms": [LAW],
-    },
+    **{"arm": LIFTING, "values": [1.0, 2.0], "weights": [1.0, 1.0], "frozen": LAW, "instance": PAIR},
     **{"shares": [0.5, 0.4], "slack": 0.01, "parameters": [0.5, 0.4], "kind": "uniform", "samples": {"a": [1.0]}},
     **{"name": "G2", "means": [0.5, 0.4], "distance": 1.0, "shape": "gaussian", "contamination": 0.05, "bad": 1},
     **{"spoils": "top", "laws": [LAW, families.gaussian(-1.0)], "levels": Levels(0.5, 0.5), "steps": 5, "s": 3},
