@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -210,6 +211,18 @@ def test_a_killed_evaluation_continues_where_it_was(tmp_path):
     assert failed >= killed  # lost scores are missing, and the log knows why others are
 
 
+@pytest.mark.parametrize("of", [None, 10**9])
+def test_a_forecast_of_millions_of_items_does_not_allocate_them(of):
+    right = np.zeros((2, 10_000))
+    right[0, :506], right[1, 506:1000] = 1, 1
+    tracemalloc.start()
+    found = ta.analyze(dict(zip("AB", right, strict=True)), round="rows", score_range=(0, 1), of=of)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 10**5 < found.needed["A"] < 10**7
+    assert peak < 200e6
+
+
 def test_scores_that_are_there_are_analyzed():
     _, table = scores(400, {"A": 1.0, "B": 2.0}, 5)
     frame = {
@@ -235,7 +248,8 @@ def test_scores_that_are_there_are_analyzed():
         ({"score_range": (1, 0)}, "increasing"),
         ({"score_range": (1, 2)}, r"score 0 of 'B' on item \d+ is outside of score_range=\(1, 2\)"),
         ({"items": pd.DataFrame({"q": [1, 2]})}, "items must be a list, but got DataFrame; for rows of"),
-        ({"items": range(2**70)}, "items do not fit into memory"),
+        ({"items": range(2**70)}, "items must be at most 16,777,216"),
+        ({"items": iter(int, 1)}, "items must be at most 16,777,216"),
         ({"tolerance": "5%"}, "points"),
         ({"max_items": 0}, "max_items"),
         ({"workers": 0}, "workers"),

@@ -16,13 +16,14 @@ from truearm.policies.alone import Alone
 from truearm.problem import check_arms
 
 WRONG = ["x", None, math.nan, -1, [], [1, "a"], [[1], [1, 2]], np.array([0.1, 0.2]), np.zeros((2, 2)), {}, 10**400]
+WRONG += [range(2**62), -np.ones(1)]
 EXTREME = [5e-324, 10**300]  # in the range of floats, but not their squares; arms of the lab can be too many
 LAW, LIFTING = families.gaussian(), lower_bounds.lifting(0.5, 0.05, "malicious", best=True)
 TWO = {"A": float, "B": float}
 PAIR = lab.instance("G2")
 MAD = {"eps": 0, "B": 4, "m2": 1, "adversary": "malicious"}
 GOOD = {  # values of all arguments that have no default
-    **{"eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
+    **{"arms": [LAW], "eps": 0.05, "delta": 0.05, "B": 4.0, "m2": 0.25, "reach": 0.2, "adversary": "prescient"},
     **{"k": 3, "n": 1000, "gap": 0.5, "r": 2, "error": 0.2, "law": LAW, "q": 0.5, "p": 0.5, "p0": 0.4},
     **{"below": 0.2, "radius": 0.05, "t": 0.1, "median": 1.0, "mad": 0.2, "medians": [1.0, 2.0], "weight": 0.75},
     **{"biases": [0.1, 0.1], "bias_best": 0.1, "bias_selected": 0.1, "eta": 0.1, "tolerance": 0.01, "best": 0.5},
@@ -33,6 +34,7 @@ GOOD = {  # values of all arguments that have no default
     **{"rng": np.random.default_rng(1), "gaps": [0.1], "x": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0], "checked": 100},
 }
 INTERVALS = [ta.quality_curve, ta.mad_interval, ta.quantile_interval, ta.median_interval, ta.identification]
+LAB_CLASSES = lab.Instance, lab.Mixture
 UNCHECKED = {"play", "inner_levels", "amplified", "simulate"}  # parts of a run, and what takes a problem's options
 
 
@@ -42,7 +44,7 @@ def functions():
         found = [getattr(module, name) for name in sorted(names) if not name.startswith("_")]
         prefix = module.__name__ if module is lower_bounds else "truearm"
         yield from (f for f in found if inspect.isfunction(f) and f.__module__.startswith(prefix))
-    yield from (*INTERVALS, ta.is_better, ta.breakdown, ta.audit, ta.moments, ta.least_eps)
+    yield from (*INTERVALS, ta.is_better, ta.breakdown, ta.audit, ta.moments, ta.least_eps, *LAB_CLASSES)
 
 
 @pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__name__)
@@ -113,6 +115,11 @@ def test_a_wrong_value_ends_in_one_sentence(function):
         (lambda: lab.Mixture(0.1, (LAW,), (0.5,)), "sum to 1"),
         (lambda: lab.Drifting(0.1, max).observed(LAW, 0), "not stationary"),
         (lambda: lab.simulate("toptwo", PAIR, engine="fast"), "engine must be"),
+        (lambda: lab.simulate("toptwo", PAIR, executor=4), "executor must be one of concurrent.futures"),
+        (lambda: lab.simulate("toptwo", PAIR, progress=True), "progress must be a function"),
+        (lambda: lab.Tapes("G2", None, GOOD["rng"], 9), "instance must be an Instance"),
+        (lambda: lab.Mixture(0.1, (LAW, LAW), (1.5, -0.5)), "sum to 1"),
+        (lambda: ta.find_best({"A": float, "B": float}, workers="4"), "workers must be an integer"),
         (lambda: lab.limit(PAIR, tolerance="2%"), "absolute"),
         (lambda: lab.limit(PAIR, lab.Steering(0.1, best=0)), "not stationary"),
         (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),

@@ -291,6 +291,7 @@ def _analyze(
     excluded = {} if doubtful else _find_excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
+    short = () if judge.is_hopeless else filter(judge.is_too_small, _rivals(judge, result))
     wide = {} if doubtful else _coarse_arms(result, data.counts)
     found = Analysis(
         **fields_of(replace(result, readings=data.tapes or None)),
@@ -300,7 +301,7 @@ def _analyze(
         needed={} if doubtful or wide else _forecast_need(judge, result),
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
-        few=_short_arms(judge, result),
+        few={problem.arms[i]: judge.samples[i].n for i in short},
         coarse=wide,
         units=data.units,
         tiers=tiers,
@@ -442,11 +443,3 @@ def _coarse_arms(result: Result, counts: Counts | None) -> dict[str, float]:
         return {}
     found = coarse_arms(counts, result.problem.quantile)
     return {arm: found[arm] for arm in result.candidates if arm in found}
-
-
-def _short_arms(judge: Judge, result: Result) -> dict[str, int]:
-    """Return the remaining arms with too few readings to decide, whatever their values."""
-    if judge.is_hopeless:
-        return {}
-    short = (i for i in _rivals(judge, result) if judge.is_too_small(i))
-    return {judge.problem.arms[i]: judge.samples[i].n for i in short}

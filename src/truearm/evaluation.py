@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -33,6 +34,7 @@ from truearm.problem import (
     check_count,
     check_flag,
     fix_options,
+    refuse,
     require,
 )
 from truearm.run import OnError, Study, check_functions, open_store, resume_or_start
@@ -41,6 +43,7 @@ from truearm.study import Study as PureStudy
 _FAILURE = "failure"  # the note of a score that is missing because the arm raised
 _LOST = "no score, or lost when the evaluation was killed"
 _WAIT_S = 0.2  # a signal that arrives right before a wait does not end it
+_MAX_ITEMS = 1 << 24
 _MAX_MESSAGE = 200  # characters of an exception
 
 
@@ -163,10 +166,9 @@ def check_items(items: Iterable[Any]) -> list[Any]:
     if not is_list or hasattr(items, "columns"):  # a frame yields its columns, not its rows
         remedy = "for rows of a frame use frame.to_dict('records')"
         raise InvalidArgument(f"items must be a list, but got {type(items).__name__}; {remedy}", "items", items)
-    try:
-        known = list(items)
-    except (MemoryError, OverflowError):  # range(2**70)
-        raise InvalidArgument("items do not fit into memory; pass a random sample of them", "items") from None
+    known = list(islice(items, _MAX_ITEMS + 1))  # also of an endless iterator, or range(2**70)
+    msg = f"items must be at most {_MAX_ITEMS:,}, but are more; pass a random sample of them"
+    refuse(len(known) > _MAX_ITEMS, msg, "items")
     require(known, "items", known, "hold at least one item")
     return known
 

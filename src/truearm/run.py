@@ -156,6 +156,8 @@ def run(
     check_choice("on_error", on_error, get_args(OnError))
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
     pull: Callable[[PureStudy, Sources, OnError], Generator[None]] = _pull_in_turn
+    if workers is not None:
+        check_count("workers", workers)
     if executor is not None:
         pull = partial(_pull_in_parallel, executor=executor, workers=workers, deadline=deadline)
     with bar(study, shown=progress) as show:
@@ -193,7 +195,7 @@ def _pull_in_parallel(
     is_executor = callable(getattr(executor, "submit", None))
     require(is_executor, "executor", executor, "be one of concurrent.futures, such as ThreadPoolExecutor(4)")
     threads = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-    places = int(threads) if workers is None else check_count("workers", workers)
+    places = workers or int(threads)
     import_module("scipy.special")  # before pulls run, because importing would slow them down
     out: dict[Future[float], Pull] = {}
     try:

@@ -43,7 +43,7 @@ def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: 
     """Check a number, or the two extremes of an array: every domain here is an interval."""
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except (ValueError, MemoryError):  # rows of different lengths, range(10**12)
         return check(value)
     if not array.ndim or not array.size or array.dtype.kind not in "biuf":  # the check names what is not a number
         return check(value)
@@ -56,7 +56,7 @@ def as_array(name: str, values: ArrayLike) -> Any:  # noqa: ANN401 - numbers are
     """Return numbers as an array of floats."""
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, MemoryError):
         raise InvalidArgument(f"{name} must be numbers, but got {as_text(values)}", name, values) from None
 
 

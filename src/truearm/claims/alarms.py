@@ -291,6 +291,6 @@ def audit(
 
 
 def _counts(name: str, given: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(given, Sequence) and not isinstance(given, str) and given:
+    if isinstance(given, list | tuple) and given:
         return tuple(check_count(f"{name}[{i}]", n, least=0) for i, n in enumerate(given))
     return (check_count(name, given, least=0),)  # type: ignore[arg-type]

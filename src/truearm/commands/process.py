@@ -145,7 +145,9 @@ def run(
         options.update(args=launcher, executable=None, pass_fds=(report[1],))
     try:
         process, wall, timed_out, usage = _run_to_end(options, mark, (stdout, stderr), timeout)
-        measured = (wall, usage.ru_utime, usage.ru_stime, _own_peak(usage), process.returncode)
+        is_own = usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = usage.ru_maxrss * _RSS_UNIT if is_own else None
+        measured = (wall, usage.ru_utime, usage.ru_stime, peak, process.returncode)
         if report and not timed_out:
             measured = _read_report(report[0], measured)
     finally:
@@ -165,11 +167,6 @@ def _read_report(descriptor: int, otherwise: _Measured) -> _Measured:
     except BlockingIOError:  # the launcher itself was killed, by the command or by the system
         return (*otherwise[:3], None, otherwise[4] or 1)
     return wall, user, system, peak * _RSS_UNIT, code
-
-
-def _own_peak(usage: "resource.struct_rusage") -> int | None:
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return usage.ru_maxrss * _RSS_UNIT if usage.ru_maxrss > own else None
 
 
 def check_posix() -> None:

@@ -146,11 +146,13 @@ def assemble(
     if groups is None or columns.group is None:
         return data._replace(tapes={name: values[at] for name, at in places.items()})
     tapes = {name: by_unit(values[at], groups[at], reduction) for name, at in places.items()}
+    total = int(groups.max(initial=0)) + 1
+    pairs = np.unique(arms.astype(np.int64) * total + groups)
     units = Units(
         columns.group,
         {name: at.size for name, at in places.items()},
         {name: tape.size for name, tape in tapes.items()},
-        _count_shared(arms, groups),
+        int(np.count_nonzero(np.bincount(pairs % total) > 1)),  # have rows of more than one arm
     )
     check_several(units, columns.group_kind)
     if columns.round is not None:
@@ -205,13 +207,6 @@ def _places(names: Sequence[str], arms: NDArray[Any], order: NDArray[Any] | None
     ends = np.searchsorted(arms, np.arange(len(names), dtype=arms.dtype), "right", sorter=along)
     parts = [(name, part) for name, part in zip(names, np.split(along, ends[:-1]), strict=True) if part.size]
     return dict(sorted(parts, key=lambda part: int(part[1].min())))
-
-
-def _count_shared(arms: NDArray[Any], groups: Codes) -> int:
-    """Return how many units have rows of more than one arm."""
-    total = int(groups.max(initial=0)) + 1
-    pairs = np.unique(arms.astype(np.int64) * total + groups)
-    return int(np.count_nonzero(np.bincount(pairs % total) > 1))
 
 
 def check_distinct(names: Iterable[str], kind: str = "columns", wanted: Collection[str] | None = None) -> None:

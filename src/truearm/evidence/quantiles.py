@@ -182,18 +182,14 @@ def _note_open(cuts: _Cuts, own: Sample, rival: Sample, bar: float) -> None:
 
 def by_looks(samples: Sequence[Sample], among: Sequence[int], level: float) -> list[int]:
     """Return the arms with a value, best-looking first; missing readings count as lowest (evidence section 11)."""
-    looks = {i: _quantile_at_worst(samples[i], level) for i in among if samples[i].size}
-    return sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
 
+    def look(sample: Sample) -> tuple[float, float]:
+        x = sample.quantile(level)
+        if sample.missing:
+            x = sample.at(max(1, math.ceil(level * (sample.size + sample.missing) - 1e-9)) - sample.missing)
+        return -x, (int(sample.count(x)) + int(sample.count(x, closed=True))) / sample.size
 
-def _quantile_at_worst(sample: Sample, level: float) -> float:
-    if not sample.missing:
-        return sample.quantile(level)
-    return sample.at(max(1, math.ceil(level * (sample.size + sample.missing) - 1e-9)) - sample.missing)
-
-
-def _mid_rank(sample: Sample, x: float) -> float:
-    return (int(sample.count(x)) + int(sample.count(x, closed=True))) / sample.size
+    return sorted((i for i in among if samples[i].size), key=lambda i: look(samples[i]))
 
 
 class Quantile(Target):

@@ -52,6 +52,8 @@ def _convert(readings: ArrayLike, name: str) -> Floats:
         items = np.asarray(readings)
     except ValueError:  # rows of different lengths
         items = np.empty(0, dtype=object)
+    except MemoryError:  # such as range(10**12)
+        raise InvalidArgument(f"{name} does not fit into memory; pass a random sample of it", name) from None
     if items.dtype.kind in "biuf":
         return items.astype(np.float64)
     if not isinstance(readings, Iterable) or isinstance(readings, Mapping):

@@ -5,6 +5,7 @@ of D is at most m0: over all draws, or over a fixed list of items that are drawn
 """
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from truearm.problem import Adversary, Design
 
 REFUTED = 1e6  # nats; stands for infinity, which JSON lacks
 _ROUNDING = 1e-9  # of sums of scores
+_MAX_REPEATED = 2**17  # items of a forecast; beyond, it multiplies their evidence
 
 BETS = 0.99 * 2.0 ** (-np.arange(17) / 2)  # extensions B2: a bet for every size of the gap, equal weights
 
@@ -35,11 +37,16 @@ def log_score_evidence(differences: Floats, m0: float, items: int | None = None)
         left = items - np.arange(n)  # items not yet drawn, the current one included
         level = np.minimum((items * m0 - before[:-1]) / left, 1.0)  # extensions B2
         refuted = np.logical_or.accumulate(before[1:] - (left - 1) > items * m0 + _ROUNDING)  # extensions B2
+    logs = np.logaddexp.reduce(np.cumsum(_log_wealth(differences, level), axis=1), axis=0)
+    return np.where(refuted, math.inf, logs - math.log(BETS.size))
+
+
+def _log_wealth(differences: Floats, level: Floats) -> Floats:
+    """Return the logarithm of each bet's factor at each item, a row for each bet."""
     room = 1 + level
-    ratio = np.divide(differences - level, room, out=np.zeros(n), where=room > 0)
-    steps = np.log1p(np.maximum(BETS[:, None] * ratio, -BETS[:, None]))
-    logs = np.logaddexp.reduce(np.cumsum(steps, axis=1), axis=0) - math.log(BETS.size)
-    return np.where(refuted, math.inf, logs)
+    ratio = np.divide(differences - level, room, out=np.zeros(differences.size), where=room > 0)
+    factors: Floats = np.log1p(np.maximum(BETS[:, None] * ratio, -BETS[:, None]))
+    return factors
 
 
 class Scores(Target):
@@ -73,10 +80,15 @@ class Scores(Target):
     def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         assert bets.whole is not None  # the rule of rounds has no legs
         apart = self._differences(bets.whole.sample, judged)
-        if query.times != 1:
-            size = round(query.times * apart.size)
-            apart = np.resize(apart, size if self.problem.items is None else min(size, self.problem.items))
-        return Evidence(self._log_evidence(apart, trust, -query.shift.amount if query.shift else 0.0))
+        gap, items = -query.shift.amount if query.shift else 0.0, self.problem.items
+        size = min(round(query.times * apart.size), items or sys.maxsize)
+        if size <= max(_MAX_REPEATED, apart.size):
+            return Evidence(self._log_evidence(np.resize(apart, size), trust, gap))
+        if size == items:
+            return Evidence(REFUTED)  # by the whole list, as `is_decidable`
+        level = np.full(apart.size, self._null_mean(trust, gap))  # about the same while most items are left
+        logs = _log_wealth(apart, level).sum(axis=1) * (size / apart.size)
+        return Evidence(float(np.logaddexp.reduce(logs)) - math.log(BETS.size))
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:  # noqa: ARG002
         return self._log_evidence(np.ones(min(judged.n, rival.n)), trust, 0.0)

@@ -138,7 +138,10 @@ def combine(logs: Sequence[float], *, dependent: bool = False) -> float:
     alone = max(logs) - math.log(len(logs))  # evidence T12, Bonferroni
     if dependent or len(logs) == 1:
         return max(0.0, alone)
-    return max(0.0, max(alone, _fisher(sum(logs), len(logs))) - math.log(2))
+    total = sum(logs)
+    terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, len(logs))]
+    joint = total - float(np.logaddexp.reduce([0.0, *terms]))  # evidence T12, Fisher
+    return max(0.0, max(alone, joint) - math.log(2))
 
 
 def is_due(seen: int, n: int) -> bool:
@@ -147,12 +150,6 @@ def is_due(seen: int, n: int) -> bool:
     Nothing is lost between looks, because evidence is the highest along the tape; a decision must look anyway.
     """
     return n - seen >= max(LOOKS[0], LOOKS[1] * seen)
-
-
-def _fisher(total: float, k: int) -> float:
-    """Return -log P(sum of k standard exponentials >= total)."""
-    terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, k)]
-    return total - float(np.logaddexp.reduce([0.0, *terms]))  # evidence T12, Fisher
 
 
 def _uniforms(stream: int, first: int, count: int) -> Floats:

@@ -426,7 +426,7 @@ def _as_rows(name: str, rows: Iterable[Sequence[float]], columns: Sequence[str])
     """Return tuples of numbers as rows."""
     try:
         return np.asarray(list(rows), dtype=float).reshape(-1, len(columns))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, MemoryError):
         msg = f"{name} must be a list of ({', '.join(columns)}), but got {as_text(rows)}"
         raise InvalidArgument(msg, name, rows) from None
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truearm.bounds.contamination import as_array
 from truearm.errors import InvalidArgument
 from truearm.families import Array, Law, Numbers, as_given, gaussian
 from truearm.problem import (
@@ -181,7 +182,9 @@ class Mixture(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_right = len(self.laws) == len(self.weights) and math.isclose(sum(self.weights), 1)
+        check_kind("laws", self.laws, Sequence, "use a list of laws")
+        weights = as_array("weights", self.weights)
+        is_right = weights.shape == (len(self.laws),) and math.isclose(weights.sum(), 1) and min(weights) >= 0
         require(is_right, "weights", self.weights, f"sum to 1, one for each of {len(self.laws)} laws")
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002

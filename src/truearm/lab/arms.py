@@ -4,7 +4,7 @@ Bigger is better in the lab. An instance may have its own attack, as the constru
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -47,6 +47,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         check_quantile(self.quantile)
+        check_kind("arms", self.arms, Iterable, "use a list of laws")
         object.__setattr__(self, "arms", tuple(families.of(law) for law in self.arms))
         check_count("the number of arms", len(self.arms), 1)
 
@@ -173,6 +174,7 @@ def howard_ramdas(
     Arm 0 is moved up by twice the slack in quantile levels, or has twice the spread of the others; then it is
     the best only for quantiles above the median.
     """
+    require(check_count("k", k, 2) <= 100_000, "k", k, "be at most 100,000")
     check_choice("kind", kind, get_args(Kind))
     p, slack = check_quantile(quantile), as_number("slack", slack, "use a quantile level such as 0.025")
     if kind == "uniform":
@@ -182,7 +184,7 @@ def howard_ramdas(
         first = rest.affine(1.0, 2 * (rest.ppf_left(p + slack) - rest.ppf_left(p)))
     else:
         first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
-    arms = (first, *[rest] * (check_count("k", k, 2) - 1))
+    arms = (first, *[rest] * (k - 1))
     return Instance(f"Howard-Ramdas {kind} {p:g}", arms, p)
 
 

@@ -96,7 +96,7 @@ def characteristic_time(
         return Limit.never(len(laws), best)
     leader, others = _against(laws, best, tolerance)
     high = _last_cut(leader, levels.low)
-    cuts = [_cuts(leader, other, _first_cut(other, levels.high), high) for other in others]
+    cuts = [_cuts(leader, other, levels.high, high) for other in others]
 
     def costs(rival: int, x: Array) -> tuple[Array, Array]:
         other = others[rival]
@@ -150,12 +150,8 @@ def _last_cut(law: Observed, level: float) -> float:
     return first_true(lambda x: law.cdf(x) >= level, *_ends(law))
 
 
-def _first_cut(law: Observed, level: float) -> float:
-    """Return the lowest x with P(X > x) < level, to the last bit."""
-    return first_true(lambda x: 1 - law.cdf(x) < level, *_ends(law))
-
-
-def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
+def _cuts(leader: Observed, other: Observed, level: float, high: float) -> Array:
+    low = first_true(lambda x: 1 - other.cdf(x) < level, *_ends(other))  # to the last bit
     if low >= high:
         return np.asarray([high])
     points = [np.linspace(low, high, FIRST)]

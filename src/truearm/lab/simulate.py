@@ -36,6 +36,7 @@ from truearm.problem import (
     check_flag,
     fix_options,
     refuse,
+    require,
 )
 
 Engine = Literal["auto", "compiled", "python"]
@@ -68,6 +69,7 @@ class Tapes:
     """
 
     def __init__(self, instance: Instance, attack: Attack | None, rng: np.random.Generator, horizon: int) -> None:
+        check_instance(instance, attack)
         self._laws, self._attack = instance.arms, attack
         if attack is None or attack.power is Adversary.OBLIVIOUS or isinstance(attack, Stationary):
             self._rngs = rng.spawn(len(instance.arms))
@@ -284,6 +286,8 @@ def simulate(
     10
     """
     check_instance(instance, adversary, "adversary")
+    require(executor is None or hasattr(executor, "map"), "executor", executor, "be one of concurrent.futures")
+    require(progress is None or callable(progress), "progress", progress, "be a function of two counts, or None")
     rounds = check_flag("rounds", options.get("rounds", False))
     given: ProblemOptions = {"contamination": "blind" if rounds else None, **options}
     given = fix_options(given, quantile=instance.quantile, at_least=instance.at_least, goal=None)
