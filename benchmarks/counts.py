@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--rows", type=float, default=1e8, help="for the time")
     parser.add_argument("--memory-rows", type=float, default=2e8)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md")
     options = parser.parse_args()
     chosen = options.only or PARTS

@@ -5,6 +5,7 @@ Readings alone never bound eps from above: every law is a mixture of itself with
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -243,18 +244,29 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
     )
 
 
-def _runs(sample: Sample, rank: int, *, wide: bool) -> tuple[Floats, Floats]:
-    """Return both ends a and b of runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c).
-
-    `wide` runs of buckets contain at least that many readings.
-    """
-    lows = sample.values
+def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors; `wide` runs of buckets contain at least that many readings."""
     if sample.buckets is None:
-        return lows[: lows.size - rank + 1], lows[rank - 1 :]
-    highs, ends, _, _ = sample.buckets
+        return _windows(sample.values, rank, center)
+    lows, (highs, ends, _, _) = sample.values, sample.buckets
     last = np.searchsorted(ends, np.concatenate(([0], ends[:-1])) + rank)
     first, last = np.flatnonzero(last < ends.size), last[last < ends.size]
     return (lows[first], highs[last]) if wide else (highs[first], np.maximum(lows[last], highs[first]))
+
+
+def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c).
+
+    The minimum for c is at a run whose middle is next to c, and middles rise with j, so only runs with middles
+    in the center matter, and one more on each side. All runs would take a third of the time of an analysis.
+    """
+    a, b = values[: values.size - rank + 1], values[rank - 1 :]
+    if not np.isfinite(values[0]) or not np.isfinite(values[-1]):
+        return a, b
+    low = bisect_left(range(a.size), center.low, key=lambda j: float(a[j] / 2 + b[j] / 2))
+    high = bisect_right(range(a.size), center.high, key=lambda j: float(a[j] / 2 + b[j] / 2))
+    near = slice(max(low - 1, 0), high + 1)
+    return a[near], b[near]
 
 
 def deviation(sample: Sample) -> float:
@@ -277,7 +289,7 @@ def _least_distance(sample: Sample, rank: int, center: Interval) -> float:
         return 0.0
     if rank > sample.size or center.low > center.high:
         return np.inf
-    a, b = _runs(sample, rank, wide=False)
+    a, b = _runs(sample, rank, center, wide=False)
     with np.errstate(invalid="ignore", over="ignore"):
         middle = np.clip(a / 2 + b / 2, center.low, center.high)  # audit 2.D
         farthest = np.maximum(middle - a, b - middle)
@@ -290,7 +302,7 @@ def _largest_distance(sample: Sample, rank: int, center: Interval) -> float:
         return -np.inf
     if rank > sample.size or center.low == -np.inf or center.high == np.inf:
         return np.inf
-    a, b = _runs(sample, rank, wide=True)
+    a, b = _runs(sample, rank, center, wide=True)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
         turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the lines of two neighboring windows meet

@@ -273,10 +273,9 @@ def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> No
     work.ints[LOOKED, judged] = 1
     pair = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
     work.reals[WEIGHED, judged] = pair
-    has_grown = pair >= rules.stale * work.reals[MINIMIZED, judged]
-    if has_grown:
-        minimize(work, rules, tables, judged, False)
-    if rules.pooled or not has_grown:
+    if pair >= rules.stale * work.reals[MINIMIZED, judged]:
+        refresh_cut(work, rules, tables, judged)
+    else:
         work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
     if work.reals[EVIDENCE, judged] >= rules.log_threshold:
         minimize(work, rules, tables, judged, rules.pooled)
@@ -405,6 +404,17 @@ def at_reading(work: Work, tables: Tables, judged: int, rank: int, tolerance: fl
 def bound(rules: Rules, low: Parts, high: Parts, followed: bool) -> float:
     """Return a lower bound of the product between two cuts; at one cut, its value."""
     return low.own + (mix(rules, high.ends - low.starts, high.whole) if followed else high.whole)
+
+
+@inline
+def refresh_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
+    """Search again for the cut with the least evidence of the pair of leader and arm.
+
+    It is a function of its own because numba makes slower code without it: a pull takes a quarter longer.
+    """
+    minimize(work, rules, tables, judged, False)
+    if rules.pooled:
+        work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
 
 
 @jit
