@@ -53,7 +53,7 @@ pytest: $(STAMP)
 
 # the full Monte Carlo runs behind every stated error rate
 statistical: $(STAMP)
-	$(BIN)/pytest -n 2 -q --hypothesis-profile full -m "statistical or slow or hypothesis"
+	$(BIN)/pytest -n 3 --dist worksteal -q --hypothesis-profile full -m "statistical or slow or hypothesis"
 
 # counting on a local Spark cluster of two workers; needs Java
 spark: $(PEERS)
