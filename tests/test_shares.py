@@ -187,6 +187,7 @@ def test_the_command_line_analyzes_shares(times, tmp_path):
     assert "true share <= 200  standing" in done.stdout  # without the MAD, which shares do not have
     assert "A has the largest share of readings at most 200" in done.words
     assert "share of readings at most 200" in page.read_text()
+    assert "median absolute deviation" not in page.read_text()
     assert truearm(*asked, "--goal", "min").returncode != 0
     assert truearm(*asked, "--json").json["target"] == "share"
 
