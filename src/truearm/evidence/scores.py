@@ -5,7 +5,6 @@ of D is at most m0: over all draws, or over a fixed list of items that are drawn
 """
 
 import math
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,7 +80,7 @@ class Scores(Target):
         assert bets.whole is not None  # the rule of rounds has no legs
         apart = self._differences(bets.whole.sample, judged)
         gap, items = -query.shift.amount if query.shift else 0.0, self.problem.items
-        size = min(round(query.times * apart.size), items or sys.maxsize)
+        size = min(round(query.times * apart.size), items or 2**53)  # as many as there can be
         if size <= max(_MAX_REPEATED, apart.size):
             return Evidence(self._log_evidence(np.resize(apart, size), trust, gap))
         if size == items:
