@@ -99,7 +99,7 @@ def test_the_slider_starts_at_the_declared_contamination_with_and_without_script
     for options in ({}, {"java_script_enabled": False}):
         page = open_page(written, **options)
         assert shown(page) == page.locator(".row.best .name").all_text_contents() == ["A"]
-        assert page.get_by_text("Without scripts this picture shows").is_visible() == bool(options)
+        assert page.get_by_text("Without JavaScript this chart shows").is_visible() == bool(options)
         assert page.locator("#eps").is_visible() != bool(options)
         assert page.locator("#intervals .sampling").first.bounding_box()["width"] > 10
         rows.append(page.locator("#intervals .row").all_text_contents())

@@ -165,7 +165,7 @@ def test_two_people_of_one_name_learn_that_a_reading_was_not_counted(browser, se
         other.wait_for_selector("text=0 measured by you, ann")
         other.wait_for_selector("#card:visible")
         assert re.match("Not counted: .*ticket 0 ", other.inner_text("#notice"))
-        assert "Does someone else here use the name ann?" in other.inner_text("#notice")
+        assert "Is someone else using the name ann?" in other.inner_text("#notice")
 
 
 def test_a_share_is_told_by_two_buttons(browser, server):
@@ -182,9 +182,9 @@ def test_the_form_estimates_and_starts_a_study(browser, server):
     with opened(browser, f"{server.url}/new") as page:
         page.fill("#title-in", "By the form")
         page.get_by_label("Arms, one per line").fill("A\nB")
-        page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
+        page.wait_for_selector("#estimate:has-text('readings in total')", timeout=20_000)
         page.get_by_label("A difference worth finding").fill("0.01")
-        page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
+        page.wait_for_selector("#estimate:has-text('can be found with up to')", timeout=20_000)
         first = page.inner_text("#estimate")
         page.route("**/estimate", lambda _: None)  # an answer that does not come
         page.fill("#id-in", "by-the-form")
@@ -200,7 +200,7 @@ def test_the_form_estimates_and_starts_a_study(browser, server):
 
 def test_a_name_that_is_taken_is_reported_and_can_be_changed(browser, server):
     begun(server, "taken")
-    for arms, message in (("A\nB", "choose another one"), ("A\nB", "This study is there already")):
+    for arms, message in (("A\nB", "choose another one"), ("A\nB", "This study already exists")):
         with opened(browser, f"{server.url}/new") as page:
             page.fill("#id-in", "taken" if "choose" in message else "free")
             page.fill("#title-in", "Another one")
@@ -222,7 +222,7 @@ def test_a_bound_that_is_not_a_share_starts_no_study(browser, server):
         page.fill("#title-in", "Bounded")
         page.fill("#arms", "A\nB\nA")
         page.get_by_role("button", name="Start").click()
-        page.wait_for_selector("#notice:has-text('Two arms are called \"A\"')")
+        page.wait_for_selector("#notice:has-text('Two arms are named \"A\"')")
         page.fill("#arms", "A\nB")
         for typed in ("", "five", "50"):
             page.fill("#eps", typed)
@@ -251,10 +251,10 @@ def test_what_is_saved_can_be_verified(browser, server, tmp_path):
 def test_a_study_that_does_not_exist_offers_no_action(browser, server):
     begun(server, "unasked", passive=True)
     for path, message in (
-        ("/s/nowhere", "There is no such study"),
-        ("/s/%C3%28", "There is no such study"),
-        ("/s/%C3%28/next", "There is no such study"),
-        ("/s/unasked/next", "Nobody is asked here"),
+        ("/s/nowhere", "No such study"),
+        ("/s/%C3%28", "No such study"),
+        ("/s/%C3%28/next", "No such study"),
+        ("/s/unasked/next", "Nothing to measure here"),
     ):
         with opened(browser, server.url + path, **PHONE) as page:
             if path.endswith("next"):

@@ -1,6 +1,6 @@
 "use strict";
-// The page is complete without this script. It moves the intervals to the contamination a reader asks about; every
-// number and every word it shows was computed when the page was written.
+// The page is complete without this script. It shows the intervals at the contamination that the slider sets; all
+// numbers and words were computed when the page was written.
 function slide() {
   const picture = document.getElementById("picture");
   const controls = document.querySelector(".controls");
@@ -14,7 +14,7 @@ function slide() {
 
   const adversary = () => controls.querySelector("input[name=adversary]:checked").value;
 
-  function stretch(rect, [x, width]) {
+  function place(rect, [x, width]) {
     rect.setAttribute("x", x);
     rect.setAttribute("width", width);
   }
@@ -25,8 +25,8 @@ function slide() {
     rows.forEach((row, i) => {
       const [kind, where, state, line, core] = frame.rows[i];
       row.className = `row ${kind}`;
-      stretch(row.querySelector(".sampling"), line);
-      stretch(row.querySelector(".core"), core);
+      place(row.querySelector(".sampling"), line);
+      place(row.querySelector(".core"), core);
       row.querySelector(".where").textContent = where;
       row.querySelector(".state").textContent = state;
       row.querySelector("svg").setAttribute("aria-label", `${view.what}: ${where}`);
@@ -56,7 +56,7 @@ function slide() {
   controls.addEventListener("input", draw);
   draw();
 }
-// On a phone everything below the chart and its table starts folded.
+// on a phone everything below the chart and its table starts folded
 if (matchMedia("(max-width: 46rem)").matches) {
   document.querySelectorAll("details.fold").forEach((part) => { part.open = false; });
 }

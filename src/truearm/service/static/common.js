@@ -1,10 +1,10 @@
-// Shared by all pages: the reader's token, requests, and error messages.
-const KEPT = "truearm-token";
+// Shared by all pages: the user's token, requests, and error messages.
+const TOKEN_KEY = "truearm-token";
 
-// a link may carry a token behind #, which no server sees; it is taken out of the address at once
+// a link may have a token after #, which browsers do not send; it is removed from the address right away
 const given = new URLSearchParams(location.hash.slice(1)).get("token")?.trim();
 if (given) {
-  sessionStorage.setItem(KEPT, given);
+  sessionStorage.setItem(TOKEN_KEY, given);
   history.replaceState(null, "", location.pathname + location.search);
 }
 
@@ -13,16 +13,16 @@ for (const link of document.querySelectorAll("nav a:not(.brand)")) {
   if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
 }
 
-function decoded(text) {
+function decode(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // not the address of a study
+    return text; // not a valid address
   }
 }
 
 export const $ = (id) => document.getElementById(id);
-export const study = decoded(location.pathname.split("/")[2] ?? "");
+export const study = decode(location.pathname.split("/")[2] ?? "");
 export const number = (n) => n.toLocaleString("en-US");
 export const readings = (n) => `${number(n)} ${n === 1 ? "reading" : "readings"}`;
 
@@ -56,18 +56,18 @@ export function notice(text, fine = false, link = null) {
   if (box.textContent !== text || link) box.replaceChildren(text, ...more);
 }
 
-const NO_TOKEN = "That is not a token: it has characters that no token has. Copy it again.";
-const isToken = (text) => /^[!-~]*$/.test(text); // others cannot be sent
-let wanted = null; // all requests that need another token wait for the same one
-let seen = false; // whether a request has succeeded, so that the page has content
+const NO_TOKEN = "This is not a token: it contains characters that tokens do not have. Copy it again.";
+const isToken = (text) => /^[!-~]*$/.test(text); // HTTP headers cannot hold other characters
+let newToken = null; // all requests that need another token wait for the same one
+let hasContent = false; // after the first request that succeeded
 
-// a refused request waits here for another token; what was typed on the page stays
-function tokenFor(why) {
+// a refused request waits for another token; form fields keep their values
+function waitForToken(why) {
   $("token-why").textContent = why;
-  wanted ??= new Promise((given) => {
+  newToken ??= new Promise((resolve) => {
     const form = $("token-form");
     form.hidden = false;
-    $("main").hidden = !seen;
+    $("main").hidden = !hasContent;
     notice("");
     $("token").value = "";
     $("token").focus();
@@ -79,70 +79,70 @@ function tokenFor(why) {
         $("token-why").textContent = NO_TOKEN;
         return;
       }
-      sessionStorage.setItem(KEPT, token);
+      sessionStorage.setItem(TOKEN_KEY, token);
       form.hidden = true;
       $("main").hidden = false;
-      wanted = null;
-      given();
+      newToken = null;
+      resolve();
     };
   });
-  return wanted;
+  return newToken;
 }
 
-function whyNot(status, detail, token) {
+function describeRefusal(status, detail, token) {
   if (status === 401 && !token) return "This server needs a token.";
-  return detail ? `${detail[0].toUpperCase()}${detail.slice(1)}.` : "This needs another token.";
+  return detail ? `${detail[0].toUpperCase()}${detail.slice(1)}.` : "This action needs another token.";
 }
 
 export async function request(path, body, signal, other = {}) {
   const more = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const kind = body === undefined ? {} : { "Content-Type": "application/json" };
   for (;;) {
-    const token = sessionStorage.getItem(KEPT) ?? "";
+    const token = sessionStorage.getItem(TOKEN_KEY) ?? "";
     if (!isToken(token)) {
-      await tokenFor(NO_TOKEN);
+      await waitForToken(NO_TOKEN);
       continue;
     }
-    const who = token ? { Authorization: `Bearer ${token}` } : {};
+    const auth = token ? { Authorization: `Bearer ${token}` } : {};
     let answer;
     try {
-      answer = await fetch(path, { ...more, headers: { ...who, ...kind, ...other }, signal });
+      answer = await fetch(path, { ...more, headers: { ...auth, ...kind, ...other }, signal });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Problem(0, "No connection to the server. Nothing is lost; this page tries again.");
+      throw new Problem(0, "No connection to the server. Nothing is lost; this page will try again.");
     }
     if (answer.ok) {
-      seen = true;
+      hasContent = true;
       return answer;
     }
-    const told = await answer.json().catch(() => ({}));
+    const problem = await answer.json().catch(() => ({}));
     if (answer.status !== 401 && answer.status !== 403)
-      throw new Problem(answer.status, told.detail ?? `The server answered ${answer.status}.`, told.field);
-    await tokenFor(whyNot(answer.status, told.detail, token));
+      throw new Problem(answer.status, problem.detail ?? `The server returned status ${answer.status}.`, problem.field);
+    await waitForToken(describeRefusal(answer.status, problem.detail, token));
   }
 }
 
-// what people type: a comma may stand for the point, but 1,234 may be two things
-export function typed(text) {
+// a comma may be a decimal point, but 1,234 is ambiguous and refused
+export function parseNumber(text) {
   const plain = text.trim().replace(/^([-+]?\d*),(\d{1,2}|\d{4,})$/, "$1.$2");
   return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(plain) ? Number(plain) : null;
 }
 
-export const fetched = async (path, body, signal) => (await request(path, body, signal)).json();
-export const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+export const fetchJson = async (path, body, signal) => (await request(path, body, signal)).json();
+export const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
-// a link to a file that needs the token: it is fetched with it and then saved
-export function saving(link, path, name, other) {
+// make a link download a file that needs the token
+export function downloadOnClick(link, path, name, other) {
   link.href = path;
   link.onclick = async (event) => {
     event.preventDefault();
     try {
       const blob = await (await request(path, undefined, undefined, other)).blob();
-      const made = document.createElement("a");
-      made.href = URL.createObjectURL(blob);
-      made.download = name;
-      made.click();
-      setTimeout(() => URL.revokeObjectURL(made.href), 60_000);
+      const anchor = document.createElement("a");
+      anchor.href = URL.createObjectURL(blob);
+      anchor.download = name;
+      anchor.click();
+      setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
     } catch (error) {
       notice(error.message);
     }

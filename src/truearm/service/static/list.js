@@ -1,14 +1,14 @@
-import { $, ago, fetched, notice, number, pause, readings, stateOf } from "./common.js";
+import { $, ago, fetchJson, notice, number, pause, readings, stateOf } from "./common.js";
 
-const SAID = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
+const STATUS_TEXT = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
 let older = null;
-let all = false; // older studies are shown too: the list no longer refreshes itself
-let drawn = ""; // what the list was last drawn from
+let all = false; // older studies are shown too, and the list is no longer refreshed
+let drawn = ""; // the content of the list
 
-function said(one) {
+function headline(one) {
   if (one.problem) return "Cannot be read";
   if (one.best !== null) return `${one.best} is best`;
-  if (one.status !== null) return SAID[one.status] ?? "No winner";
+  if (one.status !== null) return STATUS_TEXT[one.status] ?? "No winner";
   if (one.pulls === one.out) return "No reading yet";
   return one.leader === null ? "Too early to tell" : `${one.leader} leads`;
 }
@@ -27,7 +27,7 @@ function card(one) {
   };
   part("h2", one.title, "kicker");
   part("span", state, `chip ${state}`);
-  part("p", said(one), "said");
+  part("p", headline(one), "headline");
   if (one.problem) part("p", one.problem, "note");
   const out = one.out && !one.done ? `, ${number(one.out)} being measured` : "";
   part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${out}`, "note");
@@ -37,7 +37,7 @@ function card(one) {
 }
 
 async function show(path, add) {
-  const page = await fetched(path);
+  const page = await fetchJson(path);
   const now = JSON.stringify(page);
   if (!add && (all || now === drawn)) return; // older studies were added, or nothing changed
   const focus = document.activeElement?.getAttribute("href");
@@ -53,7 +53,7 @@ async function show(path, add) {
 
 $("more").onclick = async () => {
   all = true;
-  $("more").disabled = true; // two taps are one page
+  $("more").disabled = true; // a double tap is one page
   try {
     await show(older, true);
   } catch (error) {

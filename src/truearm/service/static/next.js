@@ -1,33 +1,33 @@
-import { $, fetched, notice, number, pause, study, typed } from "./common.js";
+import { $, fetchJson, notice, number, parseNumber, pause, study } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
-const KEPT = "truearm-worker";
+const WORKER_KEY = "truearm-worker";
 let ticket = null;
 let arm = "";
-let asker = ""; // under which name it was asked for
+let asker = ""; // the worker who asked for the pull
 let mine = 0;
 
-function only(id) {
+function showOnly(id) {
   for (const one of ["who", "card", "done"]) $(one).hidden = one !== id;
   $("rename").hidden = id !== "card";
 }
 
-function ended(text, link = "See the result", href = `/s/${encodeURIComponent(study)}`) {
-  only("done");
+function showEnd(text, link = "See the result", href = `/s/${encodeURIComponent(study)}`) {
+  showOnly("done");
   $("verdict").textContent = text;
   $("study").textContent = link;
   $("study").href = href;
 }
 
-// between two pulls the card accepts nothing: it would belong to neither
+// between two pulls the form accepts nothing
 function hold(pull) {
   ticket = pull;
-  $("value").readOnly = pull === null; // a field that is disabled would close the keyboard of a phone
+  $("value").readOnly = pull === null; // disabling the field would close the keyboard of a phone
   for (const button of $("card").querySelectorAll("button")) button.disabled = pull === null;
 }
 
-// nothing is lost by trying again: asking gives the open pull, telling twice counts once
-async function insist(work) {
+// requests can be repeated: ask returns the open pull, and a second tell is ignored
+async function retry(work) {
   for (let wait = 1; ; wait = Math.min(2 * wait, 10)) {
     try {
       const found = await work();
@@ -43,38 +43,38 @@ async function insist(work) {
 
 async function next() {
   hold(null);
-  const worker = localStorage.getItem(KEPT);
-  const asked = await insist(() => fetched(`${path}/ask`, { worker, n: 1 }));
-  if (!asked.pulls.length) {
-    if (!asked.done) {
-      ended("Nothing to measure just now", "See how it stands");
+  const worker = localStorage.getItem(WORKER_KEY);
+  const batch = await retry(() => fetchJson(`${path}/ask`, { worker, n: 1 }));
+  if (!batch.pulls.length) {
+    if (!batch.done) {
+      showEnd("Nothing to measure right now", "See the current state");
       await pause(5);
       return next();
     }
-    const found = await insist(() => fetched(path));
-    ended(found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.");
+    const found = await retry(() => fetchJson(path));
+    showEnd(found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.");
     return undefined;
   }
-  hold(asked.pulls[0].ticket);
-  arm = asked.pulls[0].arm;
+  hold(batch.pulls[0].ticket);
+  arm = batch.pulls[0].arm;
   asker = worker;
   $("arm").textContent = arm;
   $("arm").classList.toggle("long", arm.length > 24);
   $("value").value = "";
-  only("card");
+  showOnly("card");
   if (!$("tell-form").hidden) $("value").focus();
   return undefined;
 }
 
 async function tell(value) {
   if (ticket === null) return;
-  const worker = localStorage.getItem(KEPT);
+  const worker = localStorage.getItem(WORKER_KEY);
   const now = ticket;
-  hold(null); // two taps are one reading
+  hold(null); // a double tap is one reading
   try {
-    const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value, arm }], worker }));
-    const refused = told.outcomes[0].outcome === "refused";
-    notice(refused ? `Not counted: ${told.outcomes[0].detail}. Does someone else here use the name ${worker}?` : "");
+    const found = await retry(() => fetchJson(`${path}/tell`, { readings: [{ ticket: now, value, arm }], worker }));
+    const refused = found.outcomes[0].outcome === "refused";
+    notice(refused ? `Not counted: ${found.outcomes[0].detail}. Is someone else using the name ${worker}?` : "");
     if (!refused) mine += 1;
     $("count").textContent = `${number(mine)} measured by you, ${worker}`;
     await next();
@@ -86,7 +86,7 @@ async function tell(value) {
 
 $("tell-form").onsubmit = (event) => {
   event.preventDefault();
-  const value = typed($("value").value);
+  const value = parseNumber($("value").value);
   if (value === null || !Number.isFinite(value)) {
     notice(`A reading is a number such as 12.5 or 1250, not "${$("value").value}".`);
     $("value").select();
@@ -101,44 +101,44 @@ $("release").onclick = async () => {
   const now = ticket;
   hold(null);
   try {
-    const given = await insist(() => fetched(`${path}/release`, { tickets: [now], worker: asker }));
+    const released = await retry(() => fetchJson(`${path}/release`, { tickets: [now], worker: asker }));
     await next();
-    const { outcome, detail } = given.outcomes[0];
-    if (outcome === "refused") notice(`Not given back: ${detail}.`);
+    const { outcome, detail } = released.outcomes[0];
+    if (outcome === "refused") notice(`Not released: ${detail}.`);
   } catch (error) {
     hold(now);
     notice(error.message);
   }
 };
 $("rename").onclick = () => {
-  $("worker").value = localStorage.getItem(KEPT);
-  only("who");
+  $("worker").value = localStorage.getItem(WORKER_KEY);
+  showOnly("who");
   $("worker").select();
 };
 $("who-form").onsubmit = (event) => {
   event.preventDefault();
   const name = $("worker").value.trim();
   if (!name) return;
-  localStorage.setItem(KEPT, name);
+  localStorage.setItem(WORKER_KEY, name);
   if (ticket === null) begin();
-  else only("card"); // the open pull stays; only the worker's name changes
+  else showOnly("card"); // the open pull stays; only the worker's name changes
   greet();
 };
-const greet = () => ($("count").textContent = `You are ${localStorage.getItem(KEPT)}.`);
+const greet = () => ($("count").textContent = `You are ${localStorage.getItem(WORKER_KEY)}.`);
 
 async function begin() {
-  if (!localStorage.getItem(KEPT)) {
-    only("who");
+  if (!localStorage.getItem(WORKER_KEY)) {
+    showOnly("who");
     $("worker").focus();
     return undefined;
   }
   greet();
   try {
-    const found = await insist(() => fetched(path));
+    const found = await retry(() => fetchJson(path));
     notice("");
     $("title").textContent = found.title;
     if (found.passive) {
-      ended("Nobody is asked here: readings arrive on their own");
+      showEnd("Nothing to measure here: programs send the readings");
       return undefined;
     }
     const { at_least: least, at_most: most } = found.definition.problem ?? found.definition;
@@ -150,8 +150,8 @@ async function begin() {
     await next();
   } catch (error) {
     if (error.status !== 404) return notice(error.message);
-    notice("Check the address, or choose one of the studies.");
-    ended("There is no such study", "All studies", "/");
+    notice("Check the address, or choose a study from the list.");
+    showEnd("No such study", "All studies", "/");
   }
   return undefined;
 }

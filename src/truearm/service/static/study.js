@@ -1,11 +1,11 @@
-import { $, fetched, notice, number, pause, readings, request, saving, stateOf, study } from "./common.js";
+import { $, downloadOnClick, fetchJson, notice, number, pause, readings, request, stateOf, study } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
 let position = 0;
 let lost = false;
 
-// the slider stays where the reader left it when the picture is redrawn
-function chosen() {
+// redrawing keeps the position of the slider
+function sliderState() {
   const slider = $("eps");
   const adversary = document.querySelector("input[name=adversary]:checked");
   return slider && { at: slider.value, of: slider.max, adversary: adversary?.value };
@@ -42,7 +42,7 @@ function draw(live) {
   $("next").hidden = live.done || live.passive;
   $("how").hidden = live.done || live.pulls > live.out.length;
   for (const one of document.querySelectorAll("#how [data-passive]")) one.hidden = one.dataset.passive !== String(live.passive);
-  const kept = chosen();
+  const kept = sliderState();
   const focus = document.activeElement?.id;
   const open = [...document.querySelectorAll("#sections details")].map((one) => one.open);
   $("picture").textContent = JSON.stringify(live.picture);
@@ -55,14 +55,14 @@ function draw(live) {
 }
 
 async function refresh() {
-  const live = await fetched(`${path}/live`);
+  const live = await fetchJson(`${path}/live`);
   position = Math.max(position, live.position);
   draw(live);
   return live;
 }
 
-// follow events; after a lost connection, continue after the last one seen
-async function follow(changed) {
+// follow events; after a lost connection, continue after the last one received
+async function follow(update) {
   const answer = await request(`${path}/events`, undefined, undefined, { "Last-Event-ID": String(position) });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   if (lost) {
@@ -70,7 +70,7 @@ async function follow(changed) {
     setTimeout(() => lost || notice(""), 5000);
   }
   lost = false;
-  changed();
+  update();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -80,18 +80,18 @@ async function follow(changed) {
     const ids = messages.map((message) => /^id: (\d+)$/m.exec(message)?.[1]).filter(Boolean);
     if (!ids.length) continue;
     position = Math.max(position, Number(ids.at(-1)));
-    changed();
+    update();
   }
 }
 
-let wanted = false;
+let isStale = false;
 let busy = false;
-async function changed() {
-  wanted = true;
+async function update() {
+  isStale = true;
   if (busy) return;
   busy = true;
-  while (wanted) {
-    wanted = false;
+  while (isStale) {
+    isStale = false;
     const began = performance.now();
     try {
       await refresh();
@@ -105,9 +105,9 @@ async function changed() {
 }
 
 $("next").href = `/s/${encodeURIComponent(study)}/next`;
-saving($("csv"), `${path}/readings.csv`, `${study}.csv`);
-saving($("report"), `${path}/report`, `${study}.html`);
-saving($("json"), `${path}/report`, `${study}.json`, { Accept: "application/json" });
+downloadOnClick($("csv"), `${path}/readings.csv`, `${study}.csv`);
+downloadOnClick($("report"), `${path}/report`, `${study}.html`);
+downloadOnClick($("json"), `${path}/report`, `${study}.json`, { Accept: "application/json" });
 $("how-next").href = $("next").href;
 $("how-next").textContent = $("next").href;
 $("how-work").textContent = `truearm work ${location.origin} ${study} -- ./measure {arm}`;
@@ -118,9 +118,9 @@ addEventListener("load", async () => {
   try {
     await refresh();
   } catch (error) {
-    notice(error.status === 404 ? "Check the address, or choose one of the studies." : error.message);
+    notice(error.status === 404 ? "Check the address, or choose a study from the list." : error.message);
     if (error.status === 404) {
-      write("answer", "There is no such study");
+      write("answer", "No such study");
       $("elsewhere").hidden = false;
       return;
     }
@@ -129,11 +129,11 @@ addEventListener("load", async () => {
     try {
       await follow(() => {
         wait = 0.5;
-        changed();
+        update();
       });
     } catch {
       lost = true;
-      notice("Connection lost. What you see may be old; this page tries again.");
+      notice("Connection lost. This page may be out of date; it will reconnect.");
       await pause(wait);
     }
   }
