@@ -245,7 +245,7 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
         if on_error != "missing":
             study.stop()
             why = error if isinstance(error, InvalidArgument) else repr(error)
-            remedy = "Return nan, or use find_best(on_error='missing'), to count such readings at their worst and go on"
+            remedy = "Return nan, or use find_best(on_error='missing'), to count such readings at their worst"
             msg = f"arm {pull.arm!r} failed: {why}; the result so far is in this error's `result`. {remedy}"
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
