@@ -84,6 +84,9 @@ def test_a_value_named_like_a_time_is_questioned_unless_the_goal_is_given(tmp_pa
     assert "chosen before the first of them, --design fixed has" in " ".join(ended.stdout.split())
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
     assert "--goal" not in ended.stdout
+    (tmp_path / "s.csv").write_text("item,A,B\n1,0,1\n2,1,0\n")
+    ended = truearm("analyze", tmp_path / "s.csv", "--round", "item", "--score-range", "0", "1")
+    assert (ended.returncode, "--design" in ended.stdout) == (3, False)  # it changes nothing for scores
 
 
 def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):

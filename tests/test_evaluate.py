@@ -111,6 +111,12 @@ def test_failures_count_at_their_worst_and_are_shown():
     assert full.conditions["failures"] == {"A": {"ValueError: no answer": 67}}
     assert "assuming the scores are as given" in str(full)
     assert ta.verify(full)
+
+    def silent(_):
+        raise TimeoutError
+
+    late = ta.evaluate({"A": silent, "B": lambda _: 0.0}, range(9), progress=False)
+    assert late.conditions["failures"] == {"A": {"TimeoutError": 9}}
     with pytest.raises(ta.ArmFailed, match="no answer"):
         ta.evaluate({"A": fails, "B": lambda _: 0.0}, range(200), on_error="stop", seed=2, progress=False)
 
@@ -236,6 +242,8 @@ def test_scores_that_are_there_are_analyzed():
     assert any("You say that the items were drawn" in line for line in found.assumptions)
     with pytest.raises(ta.InvalidArgument, match="of=200 must be the length of the whole list"):
         ta.analyze(frame, **columns, score_range=(0, 1), of=200)
+    with pytest.raises(ta.InvalidArgument, match=r"300 items needs .* such as score_range=\(0, 1\)"):
+        ta.analyze(frame, **columns, of=300)
     assert any("score_range=(0, 1) compares means" in note for note in ta.analyze(frame, **columns).notes)
     drawn = ta.analyze(frame, **columns, score_range=(0, 1))
     assert drawn.items == (250, None)
@@ -257,13 +265,14 @@ def test_scores_that_are_there_are_analyzed():
         ({"control": "C"}, "control must name an arm, but got 'C'"),
         ({"tiers": "yes"}, "tiers must be True or False"),
         ({"store": 5}, "store must be the path of a file"),
+        ({"arms": {"A": float}}, r"arms must name two or more, but got \['A'\]"),
     ],
 )
 def test_mistakes_are_named(options, message):
     scored = []
     arms = {"A": lambda item: scored.append(item) or 1, "B": lambda _: 0}
     with pytest.raises(ta.InvalidArgument, match=message):
-        ta.evaluate(arms, progress=False, **{"items": range(5), **options})
+        ta.evaluate(progress=False, **{"arms": arms, "items": range(5), **options})
     assert "score_range" in options or not scored
 
 
@@ -302,7 +311,12 @@ def test_commands_that_print_scores(tmp_path, monkeypatch, name, content):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--arm", "a=echo 1 {item}", "--arm", "b=echo"), 3, "it printed no number"),
+        (("--arm", "a=echo 1 {item}", "--arm", "b=echo"), 3, "but printed '')"),
+        (
+            ("--arm", "a=echo 1/2", "--arm", "b=echo"),
+            3,
+            "it must print one number on its last line, but printed '1/2')",
+        ),
         (("--arm", "a=echo 1", "--arm", "b=echo 2"), 2, "outside of --score-range 0 1"),
         (("--arm", "a=echo 1", "--arm", "b=echo 1"), 3, "a and b tie for the highest mean score on the 2 items"),
         (("--arm", "a=echo 1", "--arm", "b=false", "--on-error", "stop"), 2, "arm 'b' failed on item"),
@@ -320,6 +334,12 @@ def test_commands_that_do_not(tmp_path, words, code, said):
     ended = truearm("evaluate", "--items", str(tmp_path / "items.txt"), *words)
     output = " ".join((ended.stdout + ended.stderr).split())
     assert (ended.returncode, said in output) == (code, True), output
+
+
+def test_a_line_of_a_json_file_is_not_an_item(tmp_path):
+    (tmp_path / "q.json").write_text('[\n  "1+1",\n  "2+2"\n]\n')
+    ended = truearm("evaluate", "--items", tmp_path / "q.json", "--arm", "a=echo 1", "--arm", "b=echo 0")
+    assert (ended.returncode, "write each item as JSON on a line of its own" in ended.stderr) == (2, True)
 
 
 def test_an_interrupt_ends_the_commands_that_run(tmp_path):

@@ -212,8 +212,8 @@ def test_blocked_data_are_compared_inside_blocks():
         ({"round": "item", "unit": "item"}, "remove unit"),
         ({"round": "item", "order": "rows"}, "remove order"),
         ({"round": "rows"}, "wide table"),
-        ({"round": "item", "quantile": 0.9}, "remove quantile or round"),
-        ({"round": "item", "at_least": 1}, "remove at_least or round"),
+        ({"round": "item", "quantile": 0.9}, "remove one of them"),
+        ({"round": "item", "at_least": 1}, "remove one of them"),
     ],
 )
 def test_what_does_not_go_with_a_round_is_refused(asked, says):

@@ -263,7 +263,7 @@ def test_a_finished_log_gives_the_same_result_without_a_pull(tmp_path):
 
 def test_a_log_of_another_study_is_refused(tmp_path):
     find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db")
-    for change, words in (({"delta": 0.01}, "differs in problem"), ({"max_pulls": 9}, "differs in max_pulls")):
+    for change, words in (({"delta": 0.01}, "differs in delta;"), ({"max_pulls": 9}, "differs in max_pulls")):
         with pytest.raises(ProtocolError, match=words):
             find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db", **change)
 

@@ -135,7 +135,7 @@ def analyze(
     for name, value_of in targets.items():
         if round is not None and value_of is not None and (name, value_of) != ("quantile", 0.5):
             msg = f"round={round!r} compares arms side by side, but {name}={value_of!r} rates each arm alone"
-            raise InvalidArgument(f"{msg}; remove {name} or round", name, value_of)
+            raise InvalidArgument(f"{msg}; remove one of them", name, value_of)
     columns = Columns(arm, value, unit, order, round)
     data = load(frame, columns, Reduction.of(at_least=at_least, at_most=at_most), Form.of(**form), query)
     tapes = _tapes(data)

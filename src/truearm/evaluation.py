@@ -107,6 +107,7 @@ def evaluate(
     """
     known = check_items(items)
     functions = check_functions(arms, "of one item", "use truearm.analyze for scores that you have already")
+    require(len(functions) > 1, "arms", list(functions), "name two or more")
     check_limits(max_items=max_items, on_error=on_error, workers=workers)
     options: ProblemOptions = {
         "score_range": score_range,
@@ -177,8 +178,7 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
     """Return the executor as a context, and how many scores it computes at once."""
     if isinstance(workers, Executor):
         return nullcontext(workers), int(getattr(workers, "_max_workers", arms))
-    places = arms if workers is None else workers
-    return ThreadPoolExecutor(places), places
+    return ThreadPoolExecutor(workers or arms), workers or arms
 
 
 def _score_batch(
@@ -221,7 +221,7 @@ def _read(job: Future[Any], arm: str, place: int, on_error: OnError) -> float:
     except InvalidArgument:
         raise
     except Exception as error:
-        why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}"
+        why = str(error) if isinstance(error, TruearmError) else f"{type(error).__name__}: {error}".rstrip(": ")
         if on_error == "stop":
             msg = f"arm {arm!r} failed on item {place}: {why}; use on_error='missing' to go on"
             raise ArmFailed(msg, arm=arm) from error

@@ -379,7 +379,7 @@ def _share_model(
         msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"
         raise InvalidArgument(msg, name, limit)
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
-    what = "it is the share of the best arm's readings that succeed"
+    what = "write 0.6 if 60% of the best arm's readings succeed"
     require(0 < best < 1, "share", share, "be in (0, 1)", what)
     gaps, what = _expand_gap(arms, gap), "no share is below zero, and gaps are in points, such as 0.1"
     require(max(gaps) <= best, "gap", max(gaps), f"be at most the share of the best arm, {best:g}", what)

@@ -469,7 +469,7 @@ class Problem:
         need = "contamination='blind' needs rounds whose order truearm draws"
         msg = f"{need}; use rounds=True in a study, or a bound such as 0.05"
         refuse(self.is_blind and self.target != "wins", msg, "contamination", "blind")
-        msg = f"items={self.items} needs score_range, such as (0, 1): it is about scores on a list"
+        msg = f"a list of {self.items} items needs the range of its scores, such as score_range=(0, 1)"
         refuse(self.items is not None and self.score_range is None, msg, "items", self.items)
         if self.score_range is not None:
             self._check_scores()

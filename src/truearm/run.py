@@ -226,8 +226,7 @@ def _as_reading(value: float) -> float:
     try:
         return value if isinstance(value, Noted) else float(value)
     except (TypeError, ValueError):
-        what = f"{value!r:.80}"
-        msg = f"a pull must return a number, but got {what}; return the reading, or nan for one that went wrong"
+        msg = f"a pull must return a number, but got {value!r:.80}; return the reading, or nan if it went wrong"
         raise InvalidArgument(msg) from None
 
 
@@ -246,7 +245,7 @@ def _take(pull: Pull, read: Callable[[], float], study: PureStudy, on_error: OnE
         if on_error != "missing":
             study.stop()
             why = error if isinstance(error, InvalidArgument) else repr(error)
-            remedy = "Use on_error='missing' to count such readings at their worst and go on"
+            remedy = "Return nan, or use find_best(on_error='missing'), to count such readings at their worst"
             msg = f"arm {pull.arm!r} failed: {why}; the result so far is in this error's `result`. {remedy}"
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
@@ -274,8 +273,9 @@ def resume_or_start(study: PureStudy, store: "Store") -> PureStudy:
     if not store.created:
         store.create(definition)
         return log_to(study, store)
-    known = store.definition
-    if other := [key for key, value in definition.items() if known.get(key) != value]:
+    known, inner = store.definition, ("problem", "options")
+    parts = [(definition, known), *((definition[name], known[name]) for name in inner)]
+    if other := [key for new, old in parts for key in new if key not in inner and new[key] != old.get(key)]:
         budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
         msg = f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
         raise ProtocolError(f"{msg}use another file, or its original definition")

@@ -207,9 +207,10 @@ class Database:
                 (self._prepare_file if self.is_file else self._prepare_server)(connection)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; what is asked later opens the file again."""
         while self._idle:
             self._idle.pop().close()
+        self._stat = self._stat and _stat(self.path)  # closing made a checkpoint
 
     def exists(self) -> bool:
         """Return False if there is no file yet, or one without tables; raise if it is not one of ours."""
@@ -388,8 +389,7 @@ class Database:
         deadline = time.monotonic() + _STAMP_TIMEOUT_S
         while self._stat is not None and (stat := _stat(self.path)) != self._stat and not self._is_replaced:
             if stat is None:
-                msg = f"the database {self.name} is gone; put the file back, nothing was written since"
-                raise StoreError(msg)
+                raise StoreError(f"the database {self.name} is gone; put the file back, nothing was written")
             if stat[:2] != self._stat[:2] or time.monotonic() > deadline:
                 self._is_replaced = True
                 with suppress(OSError):  # or SQLite copies it into the new file at the end

@@ -103,8 +103,8 @@ def _advice(result: Analysis, value: str | None) -> Iterator[str]:
     yield from result.about_data
     if value is not None and problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, use --goal min."
-    planned = len(sizes) == 1 and min(sizes) > 1 and result.design == "sequential" and not problem.dependent_arms
-    if planned and result.status is Status.EXHAUSTED:
+    is_open = result.design == "sequential" and result.status is Status.EXHAUSTED
+    if is_open and len(sizes) == 1 < min(sizes) and not problem.dependent_arms and problem.score_range is None:
         yield (
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
             "--design fixed has more power."

@@ -20,7 +20,7 @@ from truearm.commands.command import Command, needs_shell
 from truearm.commands.measure import Conditions, measure
 from truearm.commands.process import end_runs
 from truearm.commands.terminal import interruptible
-from truearm.errors import CommandFailed, InvalidArgument
+from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.evaluation import evaluate
 from truearm.problem import refuse
 from truearm.report import words
@@ -85,11 +85,11 @@ def _read_items(path: str) -> list[str]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         lines = [line.strip("\r") for line in text.split("\n") if line.strip()]
-        values = [json_format.loads(line) for line in lines] if kind in (".jsonl", ".ndjson") else lines
+        values = [json_format.loads(line) for line in lines] if kind in (".json", ".jsonl", ".ndjson") else lines
     except UnicodeDecodeError:
         raise InvalidArgument(f"{path!r} is not UTF-8; convert it, such as with iconv") from None
     except ValueError as error:
-        msg = f"a line of {path!r} is not JSON ({error}); correct it, or use .txt for lines of text"
+        msg = f"a line of {path!r} is not JSON ({error}); write each item as JSON on a line of its own"
         raise InvalidArgument(msg) from None
     refuse("\0" in text, f"{path!r} contains a NUL character, which no argument may; remove it")
     if kind not in _TABLES:
@@ -112,9 +112,9 @@ def _score(words: tuple[str, ...], conditions: Conditions, item: str) -> float:
             measured = measure(command, "stdout", conditions)
         except CommandFailed as error:
             # the message leaves the item out, so that equal failures are counted together
-            last = error.stderr_tail.strip().rpartition("\n")[2]
-            why = f"exit code {error.exit_code}{': ' * bool(last)}{last}"
-            why = why if error.exit_code else "it printed no number on its last line"
+            start, last = f"command {printable(error.command)!r}", error.stderr_tail.strip().rpartition("\n")[2]
+            why = f"exit code {error.exit_code}: {last}".rstrip(": ")
+            why = why if error.exit_code else "it" + str(error).removeprefix(start).partition("; print it")[0]
             raise CommandFailed(why, command=error.command, exit_code=error.exit_code) from None
     if measured.run.timed_out:
         raise TimeoutError(f"killed after {conditions.timeout:g} seconds")
