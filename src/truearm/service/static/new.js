@@ -32,7 +32,7 @@ function renew() {
 
 async function estimate() {
   const [k, gap, eps] = [arms().length, decimal("gap"), decimal("eps")];
-  if (k < 2) return write("Two arms or more can be compared.");
+  if (k < 2) return write("Enter two arms or more.");
   if (!(gap > 0)) return write("Name a difference to see how many readings it may take.");
   if (!(eps >= 0 && eps < 50)) return write(BAD);
   asking = new AbortController();
