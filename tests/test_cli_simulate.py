@@ -19,6 +19,11 @@ def test_a_simulation_becomes_a_table():
     assert rows == [["instance", "policy"], ["D2", "toptwo"], ["D2", "lucb"]]
 
 
+def test_a_policy_that_needs_to_know_the_arms_is_refused_before_any_run():
+    ended = truearm(*SMALL, "--policy", "elimination")
+    assert (ended.returncode, "'toptwo', 'lucb'" in ended.stderr, "4 runs" in ended.stderr) == (2, True, False)
+
+
 def test_json_is_the_same_for_two_workers():
     found = [json.loads(truearm(*SMALL, "--json", "--workers", n, "--contamination", 0).stdout) for n in (1, 2)]
     for [row] in found:

@@ -28,6 +28,7 @@ def assert_same(left, right):
 
 def test_engines_give_the_same_table():
     assert_same(small(engine="compiled"), small(engine="python"))
+    assert "best_rejected" not in repr(small())  # in a notebook, 20 runs of numbers would hide the setting
 
 
 def test_a_dask_cluster_gives_the_same_table(tmp_path):

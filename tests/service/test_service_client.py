@@ -333,4 +333,4 @@ def test_a_worker_without_a_token_is_told_how_to_pass_one(tmp_path):
     with Server(tmp_path / "s.db") as server:
         done = work(server, "any", "--", "echo", "{arm}", check=False)
     assert done.returncode == 2
-    assert "TRUEARM_TOKEN" in done.stderr
+    assert "set TRUEARM_TOKEN" in done.stderr

@@ -191,7 +191,7 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     """Such as when the name in a script is empty."""
     made = truearm("--database", str(tmp_path / "s.db"), "--new-token", f"worker:{study}")
     assert made.returncode == 2
-    assert "must be the id of one" in made.stderr
+    assert "for all studies, omit it" in made.stderr
     assert made.stdout == ""
 
 

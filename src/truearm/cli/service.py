@@ -8,7 +8,6 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any
 
 import click
@@ -50,7 +49,7 @@ _WORK = """
 --metric wall|cpu|memory|stdout  What is measured: the number on the last line that is printed, wall time, cpu
     time, or peak memory. [default: stdout]
 + timeout
--i, --ignore-failure  Count failed runs as missing readings, at their worst, instead of stopping.
+-i, --ignore-failure  Go on if a run fails: it is a missing reading and counts at its worst.
 --any-name  Allow any arm name: you trust the author of the study, or the command treats names as text.
 -M, --max-pulls N  Stop after this many pulls of this worker.
 + quiet
@@ -106,9 +105,9 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     truearm work http://server:8000 sort --metric wall -- ./sort {arm}
 
     The command comes after -- and runs without a shell; {arm} is replaced by the arm to measure and is never the
-    program. A run that fails ends the work, or is a missing reading (-i). Nothing is measured twice. The author of
-    the study chose the arm names: names with characters other than letters, digits and . = : @ % + , - _ (a slash,
-    for example) or with a leading dash need --any-name.
+    program. A run that fails is a missing reading and ends the work, unless -i is given. Nothing is measured
+    twice. The author of the study chose the arm names: names with characters other than letters, digits and
+    . = : @ % + , - _ (a slash, for example) or with a leading dash need --any-name.
     """  # noqa: D301 - click wants the control character
     template = shlex.split(words[0]) if len(words) == 1 else list(words)
     _check_template(template)
@@ -144,7 +143,7 @@ def _check_template(words: Sequence[str]) -> None:
     line = shlex.join(words)
     msg = f"command {line!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
     refuse("{arm}" not in line, msg)
-    msg = "{arm} cannot be the program: the author of the study would choose what runs here; name one first"
+    msg = "{arm} cannot be the program: the author of the study would choose it; write URL STUDY -- PROGRAM {arm}"
     refuse("{arm}" in words[0], msg)
     msg = f"there is no program {words[0]!r} here (no shell is used); check its name and the directory"
     refuse(shutil.which(words[0]) is None, msg)
@@ -155,8 +154,6 @@ def _report_silence(client: Client) -> None:
     try:
         _ = client.state
     except ServiceError as error:
-        if error.status == HTTPStatus.UNAUTHORIZED:
-            raise ServiceError(f"{error} (pass --token or set TRUEARM_TOKEN)", error.status) from None
         if error.status:
             raise
         click.echo(f"{client.url} does not answer; trying for a minute (Ctrl-C to stop).", err=True)

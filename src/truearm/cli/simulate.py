@@ -19,7 +19,7 @@ _COLUMNS = ("instance", "policy", "errors", "answered", "runs", "pulls", "limit"
 _KINDS = {"G": "Gaussian", "C": "Cauchy", "LN": "lognormal", "D": "binomial"}
 _OPTIONS = """
 --list  List the instances.
---policy NAME...  The policy to run; repeat it to compare several.
+--policy toptwo|lucb...  The policy to run; repeat it to compare several. For others use `lab.simulate` in Python.
 --attack none|worst|benign  How bad readings are chosen, at the declared share. [default: none]
 + contamination delta
 --replications N  Runs of each policy and instance. [default: 100]

@@ -199,7 +199,7 @@ class Simulation:
     problem: Problem
     instance: Instance
     attack: Attack | None
-    runs: dict[str, NDArray[Any]]
+    runs: dict[str, NDArray[Any]] = field(repr=False)
     counts: NDArray[np.int64] = field(repr=False)
     """Pulls of each arm, one row per replication."""
     seconds: Floats = field(repr=False)
@@ -220,9 +220,7 @@ class Simulation:
     @property
     def summary(self) -> Summary:
         """Rates, pulls and times."""
-        total = self.seconds.size
-        pulls = self.runs["pulls"]
-        answered = self.runs["answer"] >= 0
+        total, pulls, answered = self.seconds.size, self.runs["pulls"], self.runs["answer"] >= 0
         mean, bound = float(pulls.mean()), self.limit
         return Summary(
             replications=total,

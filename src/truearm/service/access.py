@@ -96,7 +96,7 @@ def create_token(database: Database, role: str, study: str | None = None) -> str
     """Create a token and return it; it cannot be read again."""
     msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; workers measure, admins create studies"
     refuse(role not in ROLES, msg)
-    msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
+    msg = f"a study's id has lower-case letters, digits and hyphens, but got {study!r}; for all studies, omit it"
     refuse(study is not None and not re.fullmatch(ID, study), msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (%s, %s, %s, %s, %s)"
@@ -155,7 +155,6 @@ class Tokens:
         digest, grant = self._known.get(name, (b"\0" * 32, None))
         if hmac.compare_digest(digest, _digest(secret)) and grant is not None and scheme.lower() == "bearer":
             return grant
-        detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
-        if token:
-            detail = "this token is unknown or was removed; use another one"
+        needs = "this server needs a token; set TRUEARM_TOKEN, or send `Authorization: Bearer TOKEN`"
+        detail = "this token is unknown or was removed; use another one" if token else needs
         raise Refused(401, "No token", detail, headers={"WWW-Authenticate": "Bearer"})

@@ -6,7 +6,7 @@ and value is wrong, why, and what to do.
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -341,6 +341,7 @@ _WORDS = {
     "bool": "true or false",
     "array": "a list",
     "object": "an object",
+    f" matching regex '{ID}'": " of lower-case letters, digits and hyphens",
     " | ": " or ",
 }
 
@@ -358,9 +359,12 @@ def explain_invalid(error: Exception, body: bytes) -> Refused:
         words = "is missing" if found[1].startswith("missing") else "is not a field"
     elif words.startswith("Expected"):
         kinds, _, rest = words.removeprefix("Expected `").partition(", got")[0].partition("`")
-        words = f"must be {re.sub('[a-z]+| [|] ', lambda kind: _WORDS.get(kind[0], kind[0]), kinds)}{rest}"
+        words = f"must be {re.sub('[a-z]+| [|] ', lambda kind: _WORDS.get(kind[0], kind[0]), kinds)}"
+        words += _WORDS.get(rest, rest)
     elif words.startswith("Invalid enum"):
-        words = "cannot be this text"
+        hints = get_type_hints(NewStudy) | get_type_hints(Bound) | get_type_hints(PullReading)
+        [texts] = re.findall(r"Literal\[(.*?)\]", str(hints[re.findall("[a-z_]+", field)[-1]]))
+        words = "as text must be one of " + texts.replace("'", '"')
     elif words == "Number out of range":
         words = "must be at most 1.8e308 in size"
     field, value = field.lstrip("."), _value_at(body, field)

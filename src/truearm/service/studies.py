@@ -146,7 +146,8 @@ class Studies:
                     raise ProtocolError(msg)
                 self.database.append(name, [store.first_row(text)])
         if known is not None and known.notes != text:
-            raise ProtocolError(f"id {name!r} is the name of another study; choose another one", "id", name)
+            remedy = "repeat its arms and options to join it, or choose another id"
+            raise ProtocolError(f"id {name!r} is the name of another study; {remedy}", "id", name)
         return models.Created(name, known is None)
 
     def ask(self, name: str, worker: str, n: int) -> models.Pulls:
