@@ -789,7 +789,7 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
 
 
 def _by_arm(counts: Mapping[str, int]) -> str:
-    listed = [f"{name_of(arm)} {count(n)}" for arm, n in counts.items() if n]
+    listed = [f"{name_of(arm)}: {count(n)}" for arm, n in counts.items() if n]
     more = len(listed) - MAX_LISTED
     return ", ".join([*listed[:MAX_LISTED], *([plural(more, "other arm")] if more > 0 else [])])
 
