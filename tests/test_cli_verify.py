@@ -99,7 +99,7 @@ def test_readings_of_a_table_and_of_a_plain_object(tmp_path):
     plain = written(tmp_path / "tapes.json", {arm: tape.tolist() for arm, tape in tapes.items()})
     assert run(result, plain).exit_code == 0
     other = written(tmp_path / "other.json", {arm: [1.0] for arm in tapes})
-    assert (run(result, other).exit_code, "digest differs" in run(result, other).stdout) == (1, True)
+    assert (run(result, other).exit_code, "differs; give the same ones" in run(result, other).stdout) == (1, True)
     ordered = run(result, file, "--order", "rows")
     assert ordered.exit_code == 1
     assert "certificate.origin.options.ordered" in ordered.stdout
@@ -186,7 +186,7 @@ def test_an_analysis_in_rounds_is_verified_by_its_own_table(tmp_path):
             assert run(tmp_path / "r.json", same).exit_code == 0
     wrong = run(tmp_path / "r.json", long, *columns)
     assert wrong.exit_code == 1
-    assert "so give the rounds (round, as in analyze)" in " ".join(wrong.stdout.split())
+    assert "(such as round)" in " ".join(wrong.stdout.split())
     assert run(tmp_path / "r.json", long, *columns, "--round", "item", "--unit", "item").exit_code == 2
 
 

@@ -409,8 +409,9 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
             msg = decimals[0]
         else:
             first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-            msg = f"{name} cannot be read: {first.rstrip('. '):.200}; correct it"
-            msg += ", or read it by query='...'" * (name != "the query")
+            ours = ": a file is called data, and its columns are text except in Parquet (write age::int)"
+            remedy = ours if name == "the query" else ", or use a query='...' that reads it"
+            msg = f"{name} cannot be read: {first.rstrip('. !'):.200}; correct it{remedy}"
         raise InvalidArgument(msg) from None
 
 
