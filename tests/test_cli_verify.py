@@ -89,13 +89,14 @@ def test_what_a_shell_made_of_the_text_is_read_also_through_a_pipe(tmp_path, enc
 
 def test_readings_of_a_table_and_of_a_plain_object(tmp_path):
     tapes, options = forging.ANALYSES["analyzed"]()
-    file, columns = tmp_path / "data.csv", [tape.tolist() for tape in tapes.values()]
+    file, columns = tmp_path / "tables" / "data.csv", [tape.tolist() for tape in tapes.values()]
+    file.parent.mkdir()
     lines = [",".join(tapes), *(",".join(map(repr, row)) for row in zip(*columns, strict=True))]
     file.write_text("\n".join(lines))
     result = tmp_path / "r.json"
     save_result(result, "analyze", file)
     assert run(result).exit_code == 2
-    assert run(result, file).exit_code == 0
+    assert [run(result, named).exit_code for named in (file, file.parent, file.with_stem("*"))] == [0, 0, 0]
     plain = written(tmp_path / "tapes.json", {arm: tape.tolist() for arm, tape in tapes.items()})
     assert run(result, plain).exit_code == 0
     other = written(tmp_path / "other.json", {arm: [1.0] for arm in tapes})

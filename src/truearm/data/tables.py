@@ -402,9 +402,7 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
         elif where and "quote" in error:
             msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
         elif "state machine" in error:
-            msg = (
-                f"{name} cannot be read, perhaps because its lines end in different ways; convert it by: dos2unix"
-            )
+            msg = f"{name} cannot be read, perhaps because its lines end in different ways; run dos2unix on it"
         elif decimals := re.search("column .* holds numbers with decimals.*", error):
             msg = decimals[0]
         else:
