@@ -198,7 +198,9 @@ def test_a_column_may_be_named_like_one_of_ours(name, tmp_path):
     assert "row 3 of column 'v' must be a number, but got 'bad'" in found.stderr
     file.write_text(f"x,{name},v\nA,1,2\nB,bad,3\n")
     found = ran("analyze", str(file), "--arm", "x", "--value", name)
-    assert f"row 2 of column {name!r} must be a number, but got 'bad'" in found.stderr
+    assert (
+        f"row 2 of column {name!r} must be a number, but got 'bad'; correct it; for a file, name" in found.stderr
+    )
 
 
 def test_broken_packing_is_told_in_words(tmp_path):

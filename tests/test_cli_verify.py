@@ -89,17 +89,18 @@ def test_what_a_shell_made_of_the_text_is_read_also_through_a_pipe(tmp_path, enc
 
 def test_readings_of_a_table_and_of_a_plain_object(tmp_path):
     tapes, options = forging.ANALYSES["analyzed"]()
-    file, columns = tmp_path / "data.csv", [tape.tolist() for tape in tapes.values()]
+    file, columns = tmp_path / "tables" / "data.csv", [tape.tolist() for tape in tapes.values()]
+    file.parent.mkdir()
     lines = [",".join(tapes), *(",".join(map(repr, row)) for row in zip(*columns, strict=True))]
     file.write_text("\n".join(lines))
     result = tmp_path / "r.json"
     save_result(result, "analyze", file)
     assert run(result).exit_code == 2
-    assert run(result, file).exit_code == 0
+    assert [run(result, named).exit_code for named in (file, file.parent, file.with_stem("*"))] == [0, 0, 0]
     plain = written(tmp_path / "tapes.json", {arm: tape.tolist() for arm, tape in tapes.items()})
     assert run(result, plain).exit_code == 0
     other = written(tmp_path / "other.json", {arm: [1.0] for arm in tapes})
-    assert (run(result, other).exit_code, "digest differs" in run(result, other).stdout) == (1, True)
+    assert (run(result, other).exit_code, "differs; give the same ones" in run(result, other).stdout) == (1, True)
     ordered = run(result, file, "--order", "rows")
     assert ordered.exit_code == 1
     assert "certificate.origin.options.ordered" in ordered.stdout
@@ -186,7 +187,7 @@ def test_an_analysis_in_rounds_is_verified_by_its_own_table(tmp_path):
             assert run(tmp_path / "r.json", same).exit_code == 0
     wrong = run(tmp_path / "r.json", long, *columns)
     assert wrong.exit_code == 1
-    assert "so give the rounds (round, as in analyze)" in " ".join(wrong.stdout.split())
+    assert "(such as round)" in " ".join(wrong.stdout.split())
     assert run(tmp_path / "r.json", long, *columns, "--round", "item", "--unit", "item").exit_code == 2
 
 

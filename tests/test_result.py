@@ -126,7 +126,7 @@ def test_an_arm_that_times_out_is_infinitely_far_and_survives_json(goal):
     lost, good = (math.inf, 1.0) if goal == "min" else (-math.inf, 1.0)
     result = decided({"A": [good] * 60, "B": [lost] * 60}, goal=goal)
     assert result.better_by[0].observed == math.inf
-    assert "B timed out or failed too often" in str(result)
+    assert "too many readings of B are missing or timed out" in str(result)
     assert through_json(result).better_by == result.better_by
     assert str(through_json(result)) == str(result)
 

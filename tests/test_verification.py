@@ -215,7 +215,7 @@ def test_rounds_of_arms_that_were_not_in_all_of_them_are_verified_by_what_was_an
         assert check(tapes)
         assert check({"A": tapes["A"].tolist(), "B": [*tapes["B"].tolist(), *[None] * 10]})
         for other in ({**tapes, "B": tapes["B"][1:]}, {**tapes, "A": np.append(tapes["A"], np.nan)}):
-            with pytest.raises(VerificationError, match="so give the rounds"):
+            with pytest.raises(VerificationError, match="such as round"):
                 check(other)
     assert verify(found)
 

@@ -167,7 +167,7 @@ def _read(certificate: Certificate, source: Untrusted) -> tuple[Readings, Datase
         table = Dataset({arm: as_readings(tape, arm) for arm, tape in tapes.items()})
     else:
         table = Dataset({}, counted=source) if isinstance(source, Counts) else source
-    kinds = "a dict of readings by arm, a table that was loaded, or a study"
+    kinds = "a dict of readings by arm, a table that was loaded, a study, or the counts of a result"
     refuse(not isinstance(table, Dataset), f"readings must be {kinds}, but got {type(source).__name__}")
     if certificate.is_analysis and certificate.problem.rounds and table.counts is None:
         table = table.align()
@@ -188,9 +188,8 @@ def _check_digest(certificate: Certificate, tapes: Readings, otherwise: str) -> 
         msg = "readings must be numbers by arm, None for a pull never told and nan for a reading that went wrong"
         raise InvalidArgument(msg) from None
     if not is_same:
-        hint = ". Arms were compared in rounds: place r of every tape is round r, so give the rounds"
-        hint = f"{hint} (round, as in analyze)" if problem.rounds else ""
-        raise VerificationError(f"{otherwise}: their digest differs{hint}")
+        hint = "give the same ones, in the same order and by the same options (such as round)"
+        raise VerificationError(f"{otherwise}: their digest differs; {hint}")
 
 
 def _analyze(

@@ -158,6 +158,8 @@ def test_what_was_counted_is_verified_by_counting_again(tmp_path):
     found = ta.analyze(tmp_path / "a.parquet", arm="site", value="ms", goal="min")
     assert ta.verify(found)
     assert ta.verify(found, found.counts)
+    with pytest.raises(ta.InvalidArgument, match="or the counts of a result, but got NoneType"):
+        found.certificate.verify(found.readings)
     other = count_tapes({"old": [1.0, 2.0], "new": [3.0]})
     with pytest.raises(ta.VerificationError, match="digest differs"):
         ta.verify(found, other)

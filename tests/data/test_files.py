@@ -345,7 +345,7 @@ def test_a_query_reads_a_database_or_a_file(tmp_path):
         assert tapes(address, "site", "ms", query=query) == {"A": [2.0, 4.0], "B": [3.0, 5.0]}
     with pytest.raises(InvalidArgument, match="is a database; say which rows to analyze: query="):
         tapes(tmp_path / "shop.duckdb", "site", "ms")
-    with pytest.raises(InvalidArgument, match="cannot be read: Table with name gone"):
+    with pytest.raises(InvalidArgument, match="name gone does not exist; correct it, or use a query"):
         tapes(tmp_path / "shop.duckdb", "site", "ms", query="select * from gone")
     (tmp_path / "a.csv").write_text("site,ms\nA,306k\nB,2k\n")
     query = "select site, replace(ms, 'k', '')::double * 1000 as ms from data"
@@ -355,6 +355,8 @@ def test_a_query_reads_a_database_or_a_file(tmp_path):
     for ending in ("xlsx", "json", "jsonl", "parquet"):
         path = write(tmp_path / f"q.{ending}", {"site": ["A", "B"], "ms": [3.5, 2.0]})
         assert tapes(path, "site", "ms", query="select * from data where ms::double > 3") == {"A": [3.5]}
+    with pytest.raises(InvalidArgument, match="a file is called data, and its columns are text"):
+        tapes(tmp_path / "a.csv", "site", "ms", query="select * from data where ms > 1")
     with pytest.raises(InvalidArgument, match=r"query must be SQL, such as .*, but got 5"):
         tapes(tmp_path / "a.csv", "site", "ms", query=5)
     with pytest.raises(InvalidArgument, match="query is for files and databases"):

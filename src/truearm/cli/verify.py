@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ _OPTIONS = f"""
 
 @click.command("verify")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("readings", type=click.Path(dir_okay=False), required=False)
+@click.argument("readings", type=click.Path(allow_dash=True), required=False)
 @declare(_OPTIONS)
 @click.pass_context
 def verify_command(
@@ -98,8 +99,9 @@ def verify_command(
 
 
 def _is_log(path: str) -> bool:
-    with Path(path).open("rb") as file:
+    with suppress(OSError), Path(path).open("rb") as file:  # or a folder, a pattern, or standard input
         return file.read(len(_SQLITE)) == _SQLITE
+    return False
 
 
 def _parse(path: str, raw: bytes) -> Any:  # noqa: ANN401 - anything; `verify` checks it

@@ -158,6 +158,6 @@ def as_float(cell: object) -> float | None:
 def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
     """Return the error for a cell that is not a number; no remedy in it changes what other cells say."""
     shown = " ".join(repr(cell).split())
-    msg = f"row {row} of column {column!r} must be a number, but got {shown:.60}; correct it, name the marks of "
-    msg += "a file, as in decimal=',' or thousands=',', or use unreadable='missing' to count such cells as missing"
+    msg = f"row {row} of column {column!r} must be a number, but got {shown:.60}; correct it; for a file, "
+    msg += "name its marks (decimal=',' or thousands=','), use unreadable='missing', or convert it in a query"
     return InvalidArgument(msg, "value")

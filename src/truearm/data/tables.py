@@ -402,15 +402,14 @@ def explain_errors(name: str = "the data") -> Iterator[None]:
         elif where and "quote" in error:
             msg = f"{where} has a quote that does not end; write a quote inside quotes as two"
         elif "state machine" in error:
-            msg = (
-                f"{name} cannot be read, perhaps because its lines end in different ways; convert it by: dos2unix"
-            )
+            msg = f"{name} cannot be read, perhaps because its lines end in different ways; run dos2unix on it"
         elif decimals := re.search("column .* holds numbers with decimals.*", error):
             msg = decimals[0]
         else:
             first = error.split("\n\n", maxsplit=1)[0].splitlines()[0].partition("Error: ")[2] or error
-            msg = f"{name} cannot be read: {first.rstrip('. '):.200}; correct it"
-            msg += ", or read it by query='...'" * (name != "the query")
+            ours = ": a file is called data, and its columns are text except in Parquet (write age::int)"
+            remedy = ours if name == "the query" else ", or use a query='...' that reads it"
+            msg = f"{name} cannot be read: {first.rstrip('. !'):.200}; correct it{remedy}"
         raise InvalidArgument(msg) from None
 
 

@@ -220,10 +220,10 @@ class _Summary:
         self.result, self.voice, self.problem = result, voice, result.problem
         self.conditions = result.conditions or {}
         self.scope, self.readings = scope(self.conditions), f"{voice.reading}s"
+        self.lost = f"{'failed' if voice.reading == 'run' else 'are missing'} or timed out"
         builds = f" of these {'two ' * (len(self.problem.arms) == 2)}builds"
         self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
-        self.is_final = result.status is Status.INDISTINGUISHABLE
-        items = result.items
+        items, self.is_final = result.items, result.status is Status.INDISTINGUISHABLE
         self.is_list_over = items is not None and items.scored == items.all  # nothing is left to measure
 
     def parts(self) -> Paragraphs:
@@ -325,7 +325,7 @@ class _Summary:
         arm, problem, total = self.result.arms[0], self.problem, plural(self.result.total, self.voice.reading)
         name = target_name(problem)
         if arm.n and is_unmeasured(arm, problem):
-            return [f"{name_of(arm.name)} has no {name}: half or more of {total} timed out or failed."], []
+            return [f"{name_of(arm.name)} has no {name}: half or more of {total} {self.lost}."], []
         answer = f"{name_of(arm.name)}: observed {name} {self._interval(arm)}."
         if self.result.status is Status.DOUBTFUL:
             return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts()
@@ -394,7 +394,7 @@ class _Summary:
             mean = next(arm.observed for arm in result.arms if arm.name == result.best)
             far = ", ".join(filter(None, [self.voice.measure(mean, 0.001), far]))
         lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
-        late = f"; {names(lost)} timed out or failed too often" if lost else ""
+        late = f"; too many {self.readings} of {names(lost)} {self.lost}" if lost else ""
         tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
         return f"{head}{': ' * bool(far)}{far}{late}.{tie}"
 
@@ -508,8 +508,8 @@ class _Summary:
         left = [arm for arm in result.arms if arm.name in result.candidates]
         lost = [arm.name for arm in left if arm.name in failing or (arm.n and is_unmeasured(arm, problem))]
         if lost and (self.is_final or len(lost) == len(left)):
-            head = f"No winner: {names(lost)} timed out or failed too often{excluded}."
-            return [head, "Allow them more time, or find out why they fail."], self._would_decide()
+            head = f"No winner: too many {self.readings} of {names(lost)} {self.lost}{excluded}."
+            return [head, "Find out why."], self._would_decide()
         apart = self._interval_apart()
         if apart and not (out or self.is_final):
             return [f"{no_winner}: {apart}"], self._would_decide()
@@ -789,7 +789,7 @@ def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
 
 
 def _by_arm(counts: Mapping[str, int]) -> str:
-    listed = [f"{name_of(arm)} {count(n)}" for arm, n in counts.items() if n]
+    listed = [f"{name_of(arm)}: {count(n)}" for arm, n in counts.items() if n]
     more = len(listed) - MAX_LISTED
     return ", ".join([*listed[:MAX_LISTED], *([plural(more, "other arm")] if more > 0 else [])])
 
