@@ -261,15 +261,13 @@ def plan_notes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a Plan
             f"The pilot is small: an arm has {count(plan.pilot_size)} readings, from which a share near one half "
             f"is known only to about {off}; take this plan as a rough guess."
         )
-    if plan.wins is None and not plan.applicable:
-        yield "The paper's Algorithms 1 and 3 are for medians, and need to know how regular the distributions are."
-    elif plan.wins is None and plan.within is not None:
+    if plan.applicable and plan.within is not None:
         yield (
             "The paper's algorithms keep the effective gap within the tolerance, so the arm returned may be "
             f"{number(plan.within)} behind the best: the tolerance and what contamination can shift two "
             f"medians by.{' Algorithm 3 promises nothing here.' * (not any(plan.algorithm3))}"
         )
-    elif plan.wins is None and not any((*plan.algorithm1, *plan.algorithm3)):
+    elif plan.applicable and not any((*plan.algorithm1, *plan.algorithm3)):
         yield "The paper's Algorithms 1 and 3 cannot decide: an effective gap is not positive for this family."
     if plan.tolerance:
         yield "With a tolerance several answers are right, and no lower bound is claimed."
