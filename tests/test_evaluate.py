@@ -217,6 +217,16 @@ def test_a_killed_evaluation_continues_where_it_was(tmp_path):
     assert failed >= killed  # lost scores are missing, and the log knows why others are
 
 
+def test_a_store_refuses_other_items(tmp_path):
+    """They would get the scores of the items before."""
+    right, store = {"A": lambda item: 1.0, "B": lambda item: len(item) > 3}, tmp_path / "run.db"
+    options = {"seed": 1, "store": store, "progress": False}
+    found = ta.evaluate(right, ["one", "two", "six", {"q": "ten"}], **options)
+    assert ta.evaluate(right, ["one", "two", "six", {"q": "ten"}], **options) == found
+    with pytest.raises(ta.ProtocolError, match="differs in items; use another file"):
+        ta.evaluate(right, ["one", "two", "six", {"q": "seven"}], **options)
+
+
 @pytest.mark.parametrize("of", [None, 10**9])
 def test_a_forecast_of_millions_of_items_does_not_allocate_them(of):
     right = np.zeros((2, 10_000))

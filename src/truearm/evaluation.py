@@ -9,13 +9,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
 
 from truearm.analysis import Questions, analyze
@@ -131,7 +133,7 @@ def evaluate(
         policy = Paired(endless=keep_all, batch=batch, limit=limit)
         study: PureStudy = Study(problem, policy=policy, max_pulls=limit * len(arms), seed=seed)
         if log is not None:
-            study = resume_or_start(study, log)
+            study = resume_or_start(study, log, **_digest(known))
         order = np.random.default_rng(seed).permutation(len(known)).tolist()
 
         def score(arm: str, place: int) -> Future[Any]:
@@ -179,6 +181,13 @@ def _pool(workers: int | Executor | None, arms: int) -> tuple[AbstractContextMan
     if isinstance(workers, Executor):
         return nullcontext(workers), int(getattr(workers, "_max_workers", arms))
     return ThreadPoolExecutor(workers or arms), workers or arms
+
+
+def _digest(items: list[Any]) -> dict[str, str]:
+    """Return a digest of the items for the log; empty if they are not plain values."""
+    with suppress(TypeError, ValueError):
+        return {"items": sha256(msgspec.json.encode(items, order="deterministic")).hexdigest()}
+    return {}
 
 
 def _score_batch(

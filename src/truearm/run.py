@@ -267,9 +267,9 @@ def open_store(store: "str | Path | Store | None") -> "Iterator[Store | None]":
         yield store if isinstance(store, Store) else stack.enter_context(Store(store))
 
 
-def resume_or_start(study: PureStudy, store: "Store") -> PureStudy:
-    """Return the study after the events of its log, or start a log for it."""
-    definition = study.definition
+def resume_or_start(study: PureStudy, store: "Store", **facts: str) -> PureStudy:
+    """Return the study after the events of its log, or start a log for it; `facts` must not change either."""
+    definition = study.definition | facts
     if not store.created:
         store.create(definition)
         return log_to(study, store)
