@@ -265,8 +265,7 @@ class _Runner:
         most, least = self._options.most, min(self._counts[arm] for arm in self._commands)
         if self._race.study.in_round or least < self._race.first:
             return False
-        if self.progress is not None:
-            self.progress = self.progress.after(self._metrics)
+        self.progress = self.progress and self.progress.after(self._metrics)
         is_done = self.progress is not None and self.progress.done
         return is_done or (most is not None and max(self._counts.values()) >= most)
 
@@ -278,10 +277,11 @@ class _Runner:
         return (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
 
     def _is_bounded(self) -> bool:
-        """Return True if the interval of the only command has two ends."""
+        """Return True if the interval of the only command has two ends, or if half of its runs have no time."""
         study = self._race.study
         found = describe(Judge.of(study.problem, samples_of(study.problem, study.readings)), 0)
-        return found.n >= self._race.first and math.isfinite(found.high - found.low)
+        is_known = math.isfinite(found.high - found.low) or not math.isfinite(found.observed)
+        return found.n >= self._race.first and is_known
 
     def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""
