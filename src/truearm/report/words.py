@@ -508,8 +508,8 @@ class _Summary:
         left = [arm for arm in result.arms if arm.name in result.candidates]
         lost = [arm.name for arm in left if arm.name in failing or (arm.n and is_unmeasured(arm, problem))]
         if lost and (self.is_final or len(lost) == len(left)):
-            head = f"No winner: {names(lost)} timed out or failed too often{excluded}."
-            return [head, "Allow them more time, or find out why they fail."], self._would_decide()
+            head = f"No winner: too many {self.readings} of {names(lost)} timed out, failed or got lost{excluded}."
+            return [head, "Allow more time, or find out why they fail."], self._would_decide()
         apart = self._interval_apart()
         if apart and not (out or self.is_final):
             return [f"{no_winner}: {apart}"], self._would_decide()
