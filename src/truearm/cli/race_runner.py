@@ -60,15 +60,16 @@ def start(options: RaceOptions, stack: ExitStack) -> Race:
         if not options.quiet:
             click.echo(f"Preparing {', '.join(options.rev)} ...", err=True)
         revisions = check_out(options.rev, build=options.build, every_round=options.builds is not None)
+        if not options.quiet and len({one.commit for one in revisions}) < len(revisions):
+            click.echo("Warning: two of these revisions are the same commit", err=True)
     setting, problem = define(options, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
-    suite = None
+    suite, ledger, gate = None, None, None
     if options.metrics is not None:
         base, chosen = options.fail_if_worse_than, {"higher": options.higher, "fdr": options.fdr}
         reference = base or options.control or setting.arms[0]
         suite = Suite(problem=problem, reference=reference, gate=base is not None, **chosen)
-    ledger, gate = None, None
     if options.ledger is not None:
         from truearm.ledger import Ledger, at_level  # other races do not need it
 
