@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -163,7 +164,7 @@ def run(race: Race, options: RaceOptions) -> tuple[Answer, click.ClickException 
                     run_study(study, partial(partial, runner.pull), max_seconds=options.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
-            failure = _describe_failure(race, error.__cause__ or error)
+            failure = _describe_failure(race, options, error.__cause__ or error)
         except KeyboardInterrupt:
             study.stop()
     elapsed = time.monotonic() - started
@@ -225,18 +226,18 @@ def _hooks(setting: Setting) -> Iterator[None]:
                 raise
 
 
-def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
+def _describe_failure(race: Race, options: RaceOptions, cause: BaseException) -> click.ClickException:
     lines = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
-        code = cause.exit_code
+        code, known = cause.exit_code, race.setting.conditions.accepted
         remedies = ["-i to count failed runs as missing readings, at their worst"] * (code not in (126, 127))
-        remedies += [f"-i={code} if this exit code is not a failure"] * (code > 0)
+        remedies += [f"-i={','.join(map(str, (*known, code)))} if this exit code is not a failure"] * (code > 0)
         lines.append(f"Use {', or '.join(remedies)}.")
     if race.gate is not None:
         lines.append(f"Gate {race.gate.number} was open: it is spent, and nothing is accepted.")
     if race.store is not None:
-        name = race.store.path.name
-        lines.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
+        file = shlex.quote(options.save or options.resume)
+        lines.append(f"The runs before it are kept; continue with: truearm race --resume {file}")
     return Failure("\n".join(lines))
 
 
@@ -273,9 +274,8 @@ class _Runner:
     def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
         """Draw, and return True if the race is decided or will not be."""
         draw()
-        if self.is_brief and time.monotonic() >= brief_until and self._is_bounded():
-            return True
-        return (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
+        is_bounded = self.is_brief and time.monotonic() >= brief_until and self._is_bounded()
+        return is_bounded or (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
 
     def _is_bounded(self) -> bool:
         """Return True if the interval of the only command has two ends, or if half of its runs have no time."""
