@@ -128,6 +128,18 @@ def test_what_is_not_decided_is_a_word_and_not_a_failure(project, runner, undeci
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {"options": "--metrics json", "command": 'sh -c \'./bench | sed "s/.*/{\\"s\\": &}/"\''},
+        {"options": f"{NUMBERS} --builds 12 --runs-per-build 1", "build": "make && echo {seed} > seed"},
+    ],
+)
+def test_a_suite_and_random_builds_are_options_too(project, runner, given):
+    done, code, _ = raced(project, runner, **given)
+    assert code == 1, done.stdout
+
+
+@pytest.mark.parametrize(
     ("given", "says"),
     [
         ({"build": "exit 3"}, "ended with exit code 3"),

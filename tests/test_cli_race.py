@@ -106,6 +106,7 @@ def test_a_failed_command_stops_the_race_with_its_own_words():
     assert found.returncode == 2
     says = r"Error: command .* ended with exit code 3; fix it\noops\nUse -i to count failed runs .*, or -i=3 if"
     assert re.match(says, found.stderr)
+    assert "or -i=1,3 if" in race("-i=1", "sh -c 'exit 3'", "sh -c 'exit 1'").stderr
 
 
 def test_ignored_failures_are_missing_readings_and_strict_refuses_them():
@@ -315,6 +316,14 @@ def test_an_interrupt_kills_children_in_sessions_of_their_own(tmp_path):
     [server] = pids_in(tmp_path / "server")
     assert is_running(server)  # a setup may leave a server running
     os.kill(server, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("second", ["echo 2", "false"])
+def test_a_race_is_resumed_as_its_last_words_say(tmp_path, second):
+    (tmp_path / "my runs").mkdir()
+    first = race("-n", "a", "true", "-n", "b", second, "-r", "2", "--save", "my runs/s.db", cwd=tmp_path)
+    says = " ".join((first.stdout + first.stderr).split())
+    assert "truearm race --resume 'my runs/s.db'" in says
 
 
 @pytest.mark.parametrize("runs", [("false", "true"), ("true", "false"), ("false",)])

@@ -184,6 +184,11 @@ def test_a_race_of_revisions_finds_the_best_one(project, cache):
     assert any(cache.rglob("*.ready"))
 
 
+def test_two_names_of_one_commit_are_noticed(project, cache):
+    found = race(project, cache, "--rev", "HEAD", "--rev", "@", "-r", "1", "--", "./bench", "1")
+    assert "Warning: two of these revisions are the same commit\n" in found.stderr
+
+
 def test_a_race_goes_on_only_with_the_files_it_began_with(project, cache):
     words = ("--save", "r.db", "-r", "2", "--rev", "v1", "--rev", "v2", "--", "./bench", "1")
     assert race(project, cache, *words).returncode == 3

@@ -276,7 +276,7 @@ def printing(text):
 def test_what_is_no_object_of_numbers_is_an_error_that_says_so(printed, why):
     with pytest.raises(CommandFailed, match=re.escape(why)) as raised:
         measure(printing(printed), "json")
-    assert "must print one flat JSON object of at most 1,000 numbers" in str(raised.value)
+    assert 'must print one flat JSON object of at most 1,000 numbers, such as {"parse": 1.5}' in str(raised.value)
     missing = measure(printing(printed), "json", Conditions(ignore_failure=True))
     assert np.isnan(missing.value)
     assert missing.metrics is None

@@ -78,7 +78,7 @@ def test_each_reading_is_a_process_with_a_hash_seed_of_its_own(tmp_path, monkeyp
             {"a": "x", "b": "1"},
             None,
             CommandFailed,
-            "^statement 'x' failed: NameError: name 'x' is not defined; define it: setup='x = ...'$",
+            "^statement 'x' failed: NameError: name 'x' is not defined; define it: setup='x = ...' or 'import x'$",
         ),
         ({"a": "x"}, "x = 1\nimport nope", CommandFailed, r"^setup 'x = 1\\nimport nope' failed: ModuleNotFound"),
         ({"a": "f()"}, "def f(): return {}[1]", CommandFailed, r"^statement 'f\(\)' failed: KeyError: 1$"),

@@ -1,6 +1,7 @@
 """The answer of a race that has ended, of one metric or of many, or of the study in a log, in every form."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -114,11 +115,11 @@ def _notes(
         }
         sentences += [f"{plural(n, 'run')} of {name_of(arm)} {fate}" for fate, n in fates.items() if n]
     if race.store is not None:
-        name, more = name_of(race.store.path.name), "."
+        file, more = shlex.quote(options.save or options.resume), "."
         if undecided:
             limits = "; -M allows more builds" if race.setting.random_builds else " (set a limit again to keep it)"
-            more = f"; continue with: truearm race --resume {name}{limits * (not interrupted)}"
-        sentences.append(f"All readings are in {name}{more}")
+            more = f"; continue with: truearm race --resume {file}{limits * (not interrupted)}"
+        sentences.append(f"All readings are in {name_of(file)}{more}")
     return [" ".join(filter(None, sentences))]
 
 

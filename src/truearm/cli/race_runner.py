@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -60,15 +61,16 @@ def start(options: RaceOptions, stack: ExitStack) -> Race:
         if not options.quiet:
             click.echo(f"Preparing {', '.join(options.rev)} ...", err=True)
         revisions = check_out(options.rev, build=options.build, every_round=options.builds is not None)
+        if not options.quiet and len({one.commit for one in revisions}) < len(revisions):
+            click.echo("Warning: two of these revisions are the same commit", err=True)
     setting, problem = define(options, revisions)
     if setting.random_builds:
         stack.enter_context(setting.random_builds.hold())
-    suite = None
+    suite, ledger, gate = None, None, None
     if options.metrics is not None:
         base, chosen = options.fail_if_worse_than, {"higher": options.higher, "fdr": options.fdr}
         reference = base or options.control or setting.arms[0]
         suite = Suite(problem=problem, reference=reference, gate=base is not None, **chosen)
-    ledger, gate = None, None
     if options.ledger is not None:
         from truearm.ledger import Ledger, at_level  # other races do not need it
 
@@ -162,7 +164,7 @@ def run(race: Race, options: RaceOptions) -> tuple[Answer, click.ClickException 
                     run_study(study, partial(partial, runner.pull), max_seconds=options.limit, watch=watch)
         except (ArmFailed, CommandFailed) as error:
             study.stop()
-            failure = _describe_failure(race, error.__cause__ or error)
+            failure = _describe_failure(race, options, error.__cause__ or error)
         except KeyboardInterrupt:
             study.stop()
     elapsed = time.monotonic() - started
@@ -224,18 +226,18 @@ def _hooks(setting: Setting) -> Iterator[None]:
                 raise
 
 
-def _describe_failure(race: Race, cause: BaseException) -> click.ClickException:
+def _describe_failure(race: Race, options: RaceOptions, cause: BaseException) -> click.ClickException:
     lines = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
-        code = cause.exit_code
+        code, known = cause.exit_code, race.setting.conditions.accepted
         remedies = ["-i to count failed runs as missing readings, at their worst"] * (code not in (126, 127))
-        remedies += [f"-i={code} if this exit code is not a failure"] * (code > 0)
+        remedies += [f"-i={','.join(map(str, (*known, code)))} if this exit code is not a failure"] * (code > 0)
         lines.append(f"Use {', or '.join(remedies)}.")
     if race.gate is not None:
         lines.append(f"Gate {race.gate.number} was open: it is spent, and nothing is accepted.")
     if race.store is not None:
-        name = race.store.path.name
-        lines.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
+        file = shlex.quote(options.save or options.resume)
+        lines.append(f"The runs before it are kept; continue with: truearm race --resume {file}")
     return Failure("\n".join(lines))
 
 
@@ -265,23 +267,22 @@ class _Runner:
         most, least = self._options.most, min(self._counts[arm] for arm in self._commands)
         if self._race.study.in_round or least < self._race.first:
             return False
-        if self.progress is not None:
-            self.progress = self.progress.after(self._metrics)
+        self.progress = self.progress and self.progress.after(self._metrics)
         is_done = self.progress is not None and self.progress.done
         return is_done or (most is not None and max(self._counts.values()) >= most)
 
     def is_enough(self, draw: Callable[[], None], brief_until: float) -> bool:
         """Draw, and return True if the race is decided or will not be."""
         draw()
-        if self.is_brief and time.monotonic() >= brief_until and self._is_bounded():
-            return True
-        return (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
+        is_bounded = self.is_brief and time.monotonic() >= brief_until and self._is_bounded()
+        return is_bounded or (not self._race.study.in_round and self._is_out_of_reach()) or self.is_settled()
 
     def _is_bounded(self) -> bool:
-        """Return True if the interval of the only command has two ends."""
+        """Return True if the interval of the only command has two ends, or if half of its runs have no time."""
         study = self._race.study
         found = describe(Judge.of(study.problem, samples_of(study.problem, study.readings)), 0)
-        return found.n >= self._race.first and math.isfinite(found.high - found.low)
+        is_known = math.isfinite(found.high - found.low) or not math.isfinite(found.observed)
+        return found.n >= self._race.first and is_known
 
     def _is_out_of_reach(self) -> bool:
         """Return True if a gate will likely not be decided within the limits: a forecast, now and then."""

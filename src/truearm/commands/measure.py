@@ -70,7 +70,7 @@ class Conditions:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
         is_file = self.input == "null" or (Path(self.input).exists() and not Path(self.input).is_fifo())
-        require(is_file, "input", self.input, "be 'null' or a file", "save what comes from a pipe first")
+        require(is_file, "input", self.input, "be 'null' or an existing file", "for a pipe, save its output first")
         file = Path(self.output)
         is_place = self.output in ("null", "pipe", "inherit") or (file.parent.is_dir() and not file.is_fifo())
         require(is_place, "output", self.output, "be null, pipe, inherit or a file in an existing directory")
@@ -193,7 +193,7 @@ def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -
             return None
         msg = (
             f"{_describe(command)} must print one flat JSON object of at most {MAX_METRICS:,} "
-            f"numbers, such as {{'parse': 1.5}} in double quotes, alone or on its last line, but "
+            f'numbers, such as {{"parse": 1.5}}, alone or on its last line, but '
             f"{printable(str(error))}; print it so, or let failures count as missing"
         )
         raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None

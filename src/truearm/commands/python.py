@@ -120,8 +120,8 @@ class FreshTimer:
         in_setup = 3 <= found.get("line", 0) <= 3 + self.setup.count("\n")  # where timeit puts it
         what = f"setup {_shorten(self.setup)}" if in_setup else f"statement {_shorten(self.text)}"
         words = printable(found["error"])
-        unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
-        remedy = f"; define it: setup='{unknown[1]} = ...'" if unknown and not in_setup else ""
+        unknown = not in_setup and re.match(r"NameError: name '(\w+)' is not defined", words)
+        remedy = f"; define it: setup='{unknown[1]} = ...' or 'import {unknown[1]}'" if unknown else ""
         msg = f"{what} failed: {words:.500}{remedy}"
         raise CommandFailed(msg, command=self.text, exit_code=exit_code, stderr_tail=words)
 

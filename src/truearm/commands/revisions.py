@@ -235,9 +235,7 @@ def _marker(top: Path) -> Path:
 
 def _is_ready(top: Path, commit: str) -> bool:
     """Return True if a worktree was built and its files have not changed since."""
-    if not (_marker(top).exists() and (top / ".git").exists()):
-        return False
-    changes = _changes(top, commit)
+    changes = _changes(top, commit) if _marker(top).exists() and (top / ".git").exists() else None
     return changes is not None and _marker(top).read_text(errors="replace").splitlines()[-1:] == [changes]
 
 

@@ -220,7 +220,7 @@ class _Summary:
         self.result, self.voice, self.problem = result, voice, result.problem
         self.conditions = result.conditions or {}
         self.scope, self.readings = scope(self.conditions), f"{voice.reading}s"
-        self.lost = f"{'failed' if voice.reading == 'run' else 'are missing'} or timed out"
+        self.lost = "failed, got lost or timed out" if voice.reading == "run" else "are missing or timed out"
         builds = f" of these {'two ' * (len(self.problem.arms) == 2)}builds"
         self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
         items, self.is_final = result.items, result.status is Status.INDISTINGUISHABLE
@@ -509,7 +509,8 @@ class _Summary:
         lost = [arm.name for arm in left if arm.name in failing or (arm.n and is_unmeasured(arm, problem))]
         if lost and (self.is_final or len(lost) == len(left)):
             head = f"No winner: too many {self.readings} of {names(lost)} {self.lost}{excluded}."
-            return [head, "Find out why."], self._would_decide()
+            why = "Allow more time, or find out why." if self.voice.reading == "run" else "Find out why."
+            return [head, why], self._would_decide()
         apart = self._interval_apart()
         if apart and not (out or self.is_final):
             return [f"{no_winner}: {apart}"], self._would_decide()
