@@ -30,7 +30,7 @@ from truearm.cli import main
 from truearm.problem import Problem
 from truearm.report import tables
 from truearm.report.numbers import unit_for
-from truearm.report.words import summarize, voice_for
+from truearm.report.words import summarize, terms_for
 from truearm.service.app import openapi_schema
 
 ROOT = Path(__file__).parent.parent
@@ -74,9 +74,9 @@ def answer_text(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) ->
     unit = unit_for(found["metric"], result.arms, target=result.problem.target)
     # the export has the time of each run; the whole race took a little longer
     elapsed = sum(time for command in found["results"] for time in command["times"])
-    voice = voice_for(result, found["metric"], unit)._replace(elapsed=elapsed)
-    words = summarize(result, voice=voice)
-    table = tables.table(tables.arm_rows(result, voice, ratios(result)), WIDTH)
+    terms = terms_for(result, found["metric"], unit)._replace(elapsed=elapsed)
+    words = summarize(result, terms=terms)
+    table = tables.table(tables.arm_rows(result, terms, ratios(result)), WIDTH)
     for part, mark in marks:
         in_words, in_table = (re.sub(part, rf"\g<0>{mark}", whole, count=1) for whole in (words, table))
         if (words, table) == (in_words, in_table):

@@ -254,13 +254,13 @@ def report() -> str:
     from truearm.claims.result import Result
     from truearm.report.numbers import unit_for
     from truearm.report.pages import page
-    from truearm.report.words import voice_for
+    from truearm.report.words import terms_for
 
     found = json.loads((DOCS / "images/race.json").read_text(encoding="utf-8"))
     result, metric = Result.from_dict(found), found["metric"]
     unit = unit_for(metric, result.arms, target=result.problem.target)
     elapsed = sum(time for command in found["results"] for time in command["times"])  # about that of the race
-    return page(result, found["readings"], voice=voice_for(result, metric, unit)._replace(elapsed=elapsed))
+    return page(result, found["readings"], terms=terms_for(result, metric, unit)._replace(elapsed=elapsed))
 
 
 if __name__ == "__main__":

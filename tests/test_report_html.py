@@ -19,7 +19,7 @@ from truearm.report.numbers import TIMES, number
 from truearm.report.pages import page, result_in
 from truearm.report.slider import Slider
 from truearm.report.tables import arm_rows
-from truearm.report.words import PLAIN, voice_for
+from truearm.report.words import PLAIN, terms_for
 
 STEADY = np.arange(1000) * 0.618 % 1
 VOID = {"meta", "link", "input", "br"}
@@ -240,7 +240,7 @@ def test_readings_are_shown_in_the_unit_that_was_asked_for():
     """The result for machines stays in the unit of the readings, and so does its digest."""
     tapes = {"A": [2.2e-6 + i * 1e-8 for i in range(60)], "B": [4.4e-6 + i * 1e-8 for i in range(60)]}
     found = analyze(tapes, goal="min", tolerance=1.5e-6)
-    written = page(found, tapes, voice=voice_for(found, "wall", TIMES[1]))
+    written = page(found, tapes, terms=terms_for(found, "wall", TIMES[1]))
     assert result_in(written).arms[0].observed == found.arms[0].observed
     text = " ".join(Outline(written).text)
     assert "median [us]" in text

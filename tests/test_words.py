@@ -40,7 +40,7 @@ USERS = {
     "ms": np.tile([12.0, 9.0], 400) + np.repeat(STEADY[:200], 4),
     "user": np.repeat(np.arange(200), 4),
 }
-SECONDS = words.Voice("run", "command", "fastest", "faster", "slower", Unit("ms", "milliseconds", 1e-3), True)
+SECONDS = words.Terms("run", "command", "fastest", "faster", "slower", Unit("ms", "milliseconds", 1e-3), True)
 
 
 def analyze(*tapes, **options):
@@ -143,8 +143,8 @@ CASES = {
 
 def say(label):
     case = CASES[label]
-    make, voice = case if isinstance(case, tuple) else (case, None)
-    return words.summarize(make(), voice=voice)
+    make, terms = case if isinstance(case, tuple) else (case, None)
+    return words.summarize(make(), terms=terms)
 
 
 def read_table():

@@ -278,7 +278,7 @@ def resume_or_start(study: PureStudy, store: "Store", **facts: str) -> PureStudy
     if other := [key for new, old in parts for key in new if key not in inner and new[key] != old.get(key)]:
         budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
         msg = f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
-        raise ProtocolError(f"{msg}use another file, or its original definition")
+        raise ProtocolError(f"{msg}use another file, or the same arguments as before")
     return resume_study(store)
 
 

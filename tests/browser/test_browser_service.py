@@ -200,7 +200,7 @@ def test_the_form_estimates_and_starts_a_study(browser, server):
 
 def test_a_name_that_is_taken_is_reported_and_can_be_changed(browser, server):
     begun(server, "taken")
-    for arms, message in (("A\nB", "choose another one"), ("A\nB", "This study already exists")):
+    for arms, message in (("A\nB", "choose another id"), ("A\nB", "This study already exists")):
         with opened(browser, f"{server.url}/new") as page:
             page.fill("#id-in", "taken" if "choose" in message else "free")
             page.fill("#title-in", "Another one")

@@ -18,7 +18,7 @@ from truearm.cli.options import FORM, QUESTION, declare, explicit_options
 from truearm.commands.terminal import is_terminal
 from truearm.data.columns import looks_like_time
 from truearm.report.numbers import count, name_of
-from truearm.report.words import default_voice
+from truearm.report.words import default_terms
 
 _SILENT_S = 5.0  # every so often a terminal shows that the analysis goes on
 _OPTIONS = f"""
@@ -67,9 +67,9 @@ def analyze_command(ctx: click.Context, /, *, verbose: bool, **_: Any) -> None: 
     files = list(options.pop("files"))
     with _report_delay(files):
         result = analyze(files, **options)
-    voice = default_voice(result)._replace(options=True)
+    terms = default_terms(result)._replace(options=True)
     advice = list(_advice(result, None if "goal" in options else options.get("value")))
-    answer = answer_with(result, voice, verbose=verbose, notes=advice)
+    answer = answer_with(result, terms, verbose=verbose, notes=advice)
     ctx.exit(show(ctx, answer._replace(text=lambda screen: as_options(answer.text(screen), ctx.command))))
 
 

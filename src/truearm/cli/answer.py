@@ -171,7 +171,7 @@ def export(path: str | Path, make: Callable[[], object]) -> bool:
 
 def answer_with(
     result: Result,
-    voice: words.Voice,
+    terms: words.Terms,
     *,
     ratios: Sequence[Ratio] = (),
     gate: Gate | None = None,
@@ -186,21 +186,21 @@ def answer_with(
     `first` are sentences before the answer; `verbose` adds statistics, also of `times`, and all that is known and
     assumed; `document` makes the JSON.
     """
-    rows = tables.arm_rows(result, voice, ratios)
-    summary = "\n".join([*first, *words.lines(result, voice=voice, gate=gate)])
+    rows = tables.arm_rows(result, terms, ratios)
+    summary = "\n".join([*first, *words.lines(result, terms=terms, gate=gate)])
 
     def text(screen: Screen) -> str:
-        lines = [*first, *words.lines(result, voice=voice, verbose=verbose, gate=gate)]
+        lines = [*first, *words.lines(result, terms=terms, verbose=verbose, gate=gate)]
         color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
         if gate is not None:
             color = {"PASS": "green", "FAIL": "red"}.get(gate.verdict, "yellow")
-        chart = () if isinstance(result, Analysis) else tables.spans(result, ratios, voice.unit)
+        chart = () if isinstance(result, Analysis) else tables.spans(result, ratios, terms.unit)
         rest = [screen.arm_table(rows, chart, mark=1.0 if result.problem.rounds else None)]
         more = (tables.control_rows(result), tables.tier_rows(result), tables.contest_rows(result))
         rest += map(screen.table, more)
         if verbose:
-            rest.append(screen.table(tables.statistics_rows(result, voice.unit, times) if times else []))
-            rest += map(screen.wrap, (words.quality(result, voice), words.breakdowns(result, voice)))
+            rest.append(screen.table(tables.statistics_rows(result, terms.unit, times) if times else []))
+            rest += map(screen.wrap, (words.quality(result, terms), words.breakdowns(result, terms)))
             rest.append("\n".join(screen.wrap(line, indent="- ") for line in result.assumptions))
         rest += [screen.wrap(note, dim=True) for note in notes]
         return screen.arrange([screen.wrap(lines[0], fg=color, bold=True), *map(screen.wrap, lines[1:])], rest)
@@ -209,7 +209,7 @@ def answer_with(
         "json": lambda: json_text((document or result.to_dict)()),
         "csv": lambda: csv_text(result, times),
         "markdown": lambda: tables.markdown(rows, summary),
-        "html": lambda: pages().page(result, result.readings, voice=voice, gate=gate),
+        "html": lambda: pages().page(result, result.readings, terms=terms, gate=gate),
     }
     return Answer(text, exit_code(result, gate=gate), forms, summary)
 

@@ -72,11 +72,11 @@ def evaluate_command(ctx: click.Context, /, *, items: str, arm: tuple[str, ...],
             result = evaluate(scorers, item_list, workers=pool, progress=not options["quiet"], **chosen)
         finally:
             end_runs(pool)
-    voice = words.default_voice(result)._replace(options=True)
+    terms = words.default_terms(result)._replace(options=True)
     goes_on = options["store"] and result.status is Status.EXHAUSTED and options["max_items"] is None
     notes = [f"All scores are in {name_of(options['store'])}; the same command continues."] if goes_on else []
     make_document = partial(document, result, result.readings or {})
-    ctx.exit(show(ctx, answer_with(result, voice, notes=notes, document=make_document)))
+    ctx.exit(show(ctx, answer_with(result, terms, notes=notes, document=make_document)))
 
 
 def _read_items(path: str) -> list[str]:

@@ -50,19 +50,19 @@ def race_answer(race: Race, options: RaceOptions = _REPORT, ending: Ending | Non
     metric = setting.metric if setting.commands else None
     times = hyperfine_results(setting.commands, race.runs)
     cost = shell_cost(setting.commands[0], setting.metric) if ending and setting.commands else None
-    exhausted, voice = result.status is Status.EXHAUSTED, words.PLAIN._replace(options=True)
+    exhausted, terms = result.status is Status.EXHAUSTED, words.PLAIN._replace(options=True)
     if metric is not None:
         unit = unit_for(metric, result.arms, options.time_unit, target=result.problem.target)
         time_limit = options.limit if exhausted and end.late else None
-        voice = words.voice_for(result, metric, unit)
-        voice = voice._replace(options=True, elapsed=end.elapsed, time_limit=time_limit)
+        terms = words.terms_for(result, metric, unit)
+        terms = terms._replace(options=True, elapsed=end.elapsed, time_limit=time_limit)
     undecided = exhausted if gate is None else gate.verdict == "UNSURE"
     notes: list[str] = []
     if not options.quiet:
         is_full = max(result.pulls.values()) >= (options.most or math.inf) or result.total >= race.study.max_pulls
         is_stopped = undecided and exhausted and not (end.late or end.budget is not None or is_full)
         near = undecided and gate is None and not result.ties and result.problem.rounds
-        own = _notes_on_result(race, end, voice, cost, near=near)
+        own = _notes_on_result(race, end, terms, cost, near=near)
         notes = _notes(race, options, end, undecided=undecided, interrupted=is_stopped, own=own)
 
     def make_document() -> dict[str, Any]:  # describing the machine starts a process
@@ -77,7 +77,7 @@ def race_answer(race: Race, options: RaceOptions = _REPORT, ending: Ending | Non
 
     answer = answer_with(
         result,
-        voice,
+        terms,
         ratios=ratios(result, reference),
         gate=gate,
         first=[] if end.decision is None else [summaries.ledger_gate(end.decision)],
@@ -124,7 +124,7 @@ def _notes(
 
 
 def _notes_on_result(
-    race: Race, end: Ending, voice: words.Voice, cost: float | None, *, near: bool
+    race: Race, end: Ending, terms: words.Terms, cost: float | None, *, near: bool
 ) -> Iterator[str]:
     setting, result, standing = race.setting, race.result, race.study.standing
     if end.stopped is not None:
@@ -152,7 +152,7 @@ def _notes_on_result(
             worst = max((tape[place] for place in far), key=lambda x: abs(x - arm.observed))
             yield (
                 f"{plural(len(far), 'run')} of {count(len(tape))} lie{'s' * (len(far) == 1)} more than ten robust "
-                f"standard deviations from the median, the farthest {voice.measure(worst)}: something else was "
+                f"standard deviations from the median, the farthest {terms.measure(worst)}: something else was "
                 "running, or it does this at times."
             )
             if far[0] == 0 and not setting.warmup:

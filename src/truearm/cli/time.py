@@ -76,11 +76,11 @@ def time_command(ctx: click.Context, /, *, statements: tuple[str, ...], **chosen
         "interpreters": {name: Path(timer.python).name for name, timer in timers.items()},
     }
     result = replace(result, conditions={**(result.conditions or {}), **conditions})
-    voice = words.voice_for(result, "wall", unit_for("wall", result.arms))
-    voice = voice._replace(options=True, elapsed=elapsed, time_limit=max_time if is_late else None)
+    terms = words.terms_for(result, "wall", unit_for("wall", result.arms))
+    terms = terms._replace(options=True, elapsed=elapsed, time_limit=max_time if is_late else None)
     answer = answer_with(
         result,
-        voice,
+        terms,
         ratios=ratios(result),
         verbose=chosen["verbose"],
         notes=list(_notes(result, verbose=chosen["verbose"])),

@@ -79,7 +79,7 @@ def parts(
     *,
     title: str | None = None,
     certificate: bool = True,
-    voice: words.Voice | None = None,
+    terms: words.Terms | None = None,
     gate: Gate | None = None,
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page.
@@ -90,24 +90,24 @@ def parts(
     """
     if readings is not None:
         result = replace(result, readings=readings)
-    voice = words.default_voice(result) if voice is None else voice
+    terms = words.default_terms(result) if terms is None else terms
     gate = gate or judge_gate(result)
-    answer = words.headline(result, voice, gate) if title is None else title
-    said = words.lines(result, alarms=False, voice=voice, gate=gate)
+    answer = words.headline(result, terms, gate) if title is None else title
+    said = words.lines(result, alarms=False, terms=terms, gate=gate)
     differs = readings is not None and digest(result.problem, readings) != result.certificate.digest
     why = "readings must be those the result was found from, but their digest differs from that in its certificate"
     refuse(differs, f"{why}; pass them per arm in order of pull, in the same units, None for a pending pull")
     is_gate = result.problem.handicap is not None
-    slider = None if readings is None or is_gate else Slider(result, readings, voice)
+    slider = None if readings is None or is_gate else Slider(result, readings, terms)
     found = ratios(result) if result.problem.rounds else ()
-    arms, drawn = tables.arm_rows(result, voice, found), tables.spans(result, found)
+    arms, drawn = tables.arm_rows(result, terms, found), tables.spans(result, found)
     # the last columns of the table are ratio and standing
     rows = zip(tables.display_order(result), drawn, (cells[-2:] for cells in arms[1:]), strict=True)
     sections = _render(
         "result.html",
         result=result,
-        voice=voice,
-        alarms=[(a.kind, words.alarm(a, result.problem, voice)) for a in (*result.doubts, *result.alarms)],
+        terms=terms,
+        alarms=[(a.kind, words.alarm(a, result.problem, terms)) for a in (*result.doubts, *result.alarms)],
         control=tables.control_rows(result)[: _MAX_ROWS + 1],
         compare=_ratio_chart([(name, span, *cells, (1.0, 1.0)) for name, span, cells in rows]) if found else None,
         candidates=slider,
@@ -115,9 +115,9 @@ def parts(
         notes=[note for note in getattr(result, "notes", ()) if not any(note in line for line in said)],
         pairs=tables.contest_rows(result)[: _MAX_ROWS + 1],
         tiers=tables.tier_rows(result)[: _MAX_ROWS + 1],
-        quality=words.quality(result, voice),
-        breakdowns=words.breakdowns(result, voice),
-        readings=None if readings is None else _strips(result, readings, voice),
+        quality=words.quality(result, terms),
+        breakdowns=words.breakdowns(result, terms),
+        readings=None if readings is None else _strips(result, readings, terms),
         certificate=_certificate(result) if certificate else None,
     )
     summary = "\n".join(said[gate is not None and title is None :])
@@ -169,13 +169,13 @@ def result_in(text: str) -> Result:
 
 def fragment(result: Result) -> str:
     """Return a self-contained HTML fragment for notebooks, without scripts."""
-    voice, found = words.default_voice(result), ratios(result)
-    rows, drawn = tables.arm_rows(result, voice, found), tables.spans(result, found)
+    terms, found = words.default_terms(result), ratios(result)
+    rows, drawn = tables.arm_rows(result, terms, found), tables.spans(result, found)
     window = svg.window_of([x for span in drawn for x in span])
     return _render(
         "fragment.html",
         lines=words.lines(result, alarms=False),
-        alarms=[words.alarm(a, result.problem, voice) for a in (*result.doubts, *result.alarms)],
+        alarms=[words.alarm(a, result.problem, terms) for a in (*result.doubts, *result.alarms)],
         titles=rows[0],
         rows=[
             (cells, svg.row(cells[0], span, window, "", words.standing(result, name)))
@@ -206,7 +206,7 @@ def _ratio_window(shown: Sequence[Span]) -> Interval:
     return Interval(max(0.9 * low, low - room), high + room)
 
 
-def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, Any] | None:
+def _strips(result: Result, readings: Tapes, terms: words.Terms) -> dict[str, Any] | None:
     """Return a few hundred readings of each arm, evenly spaced, as a picture of all of them."""
     if not result.total:
         return None
@@ -218,10 +218,10 @@ def _strips(result: Result, readings: Tapes, voice: words.Voice) -> dict[str, An
         off = int(np.count_nonzero((tape < window.low) | (tape > window.high)))
         lost = int(np.isnan(tape).sum())
         said = (f"{count(off)} off the chart" * bool(off), f"{count(lost)} without a value" * bool(lost))
-        return "; ".join(filter(None, (plural(tape.size, voice.reading), *said)))
+        return "; ".join(filter(None, (plural(tape.size, terms.reading), *said)))
 
     wide = 1 - 2 * svg.MARGIN / svg.WIDTH
-    ticks = [t._replace(place=(1 - wide) / 2 + wide * t.place) for t in svg.ticks(window, voice.unit.size)]
+    ticks = [t._replace(place=(1 - wide) / 2 + wide * t.place) for t in svg.ticks(window, terms.unit.size)]
     rows = [
         {"arm": arm, "path": svg.strip(tape, window, most), "about": about(tape)} for arm, tape in tapes.items()
     ]

@@ -19,7 +19,7 @@ from truearm.problem import Adversary, Contamination, Interval
 from truearm.report import svg
 from truearm.report.numbers import breakdown_percent, interval, name_of, names, percent, plural, target_name, value
 from truearm.report.tables import display_order
-from truearm.report.words import Voice
+from truearm.report.words import Terms
 
 _MAX_EPS = 0.49  # intervals exist below one half only
 _POSITIONS = 56  # of the slider besides the special ones: a step of 1 % of the scale is seen as smooth
@@ -39,7 +39,7 @@ class Slider:
 
     result: Result
     tapes: Tapes
-    voice: Voice
+    terms: Terms
 
     @property
     def leader(self) -> str | None:
@@ -125,15 +125,15 @@ class Slider:
         left = [arm for arm in result.problem.arms if arm not in out]
         is_decided = {*left} <= {leader, *ties, *may_tie}
         tie = f" {names(may_tie)} may tie with {'them' if ties else name_of(leader)}." if may_tie else ""
-        text = f"{plural(len(left), self.voice.arm)} could be best: {names(left)}."
+        text = f"{plural(len(left), self.terms.arm)} could be best: {names(left)}."
         if is_decided:
-            text = f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.voice.arm}'}.{tie}"
-        bad = f"each {self.voice.reading} has at most a {percent(eps)} chance of being bad ({adversary})"
-        opening = f"If {bad if eps else f'no {self.voice.reading} is bad'}"
-        excluded = f"Excluded: {names(out)}." if out else f"No {self.voice.arm} is excluded."
+            text = f"{names([leader, *ties])} {'tie for best' if ties else f'is the best {self.terms.arm}'}.{tie}"
+        bad = f"each {self.terms.reading} has at most a {percent(eps)} chance of being bad ({adversary})"
+        opening = f"If {bad if eps else f'no {self.terms.reading} is bad'}"
+        excluded = f"Excluded: {names(out)}." if out else f"No {self.terms.arm} is excluded."
         kinds = dict.fromkeys(out, ("excluded", "excluded")) | dict.fromkeys(may_tie, ("", "may tie"))
         kinds |= dict.fromkeys(ties, ("", "tied"))
-        kinds[leader] = ("best", f"the best {self.voice.arm}") if is_decided else ("", "looks best")
+        kinds[leader] = ("best", f"the best {self.terms.arm}") if is_decided else ("", "looks best")
         by_arm = dict(zip(result.problem.arms, self.intervals(eps, adversary), strict=True))
         seen = {arm.name: arm.observed for arm in result.arms}
 
@@ -148,7 +148,7 @@ class Slider:
         return Frame(f"{opening}: {text} {excluded}", [row(arm) for arm in display_order(result)])
 
     def _where(self, whole: Interval) -> str:
-        problem, unit = self.result.problem, self.voice.unit
+        problem, unit = self.result.problem, self.terms.unit
         is_point = problem.rounds or whole.low == whole.high
         text = value(whole.low, problem, unit) if is_point else interval(*whole, problem, unit)
         return text if text in ("-", "contradictory") else unit.attach(text)
@@ -156,7 +156,7 @@ class Slider:
     @property
     def ticks(self) -> list[svg.Tick]:
         """The labels of the scale of readings."""
-        return svg.ticks(self.window, self.voice.unit.size, f" {self.voice.unit.sign}".rstrip())
+        return svg.ticks(self.window, self.terms.unit.size, f" {self.terms.unit.sign}".rstrip())
 
     def script_data(self) -> dict[str, Any]:
         """Return what the script shows: a frame for each adversary and contamination, and marks of the scale."""

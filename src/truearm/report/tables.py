@@ -29,7 +29,7 @@ from truearm.report.numbers import (
 )
 from truearm.report.summaries import SUITE_ORDER, metric_apart
 from truearm.report.svg import Span
-from truearm.report.words import Voice, standing
+from truearm.report.words import Terms, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _WORDS = ("standing", "command", "base", "verdict", "better than", "worse", "holds")  # not numbers
@@ -50,13 +50,13 @@ def display_order(result: Result) -> tuple[str, ...]:
     return result.ranking if isinstance(result, Analysis) else result.problem.arms
 
 
-def arm_rows(result: Result, voice: Voice, found: Sequence[Ratio] = ()) -> Rows:
+def arm_rows(result: Result, terms: Terms, found: Sequence[Ratio] = ()) -> Rows:
     """Return a row for each arm, with its ratio if there is one, and for an analysis with its MAD."""
-    problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
+    problem, several, unit = result.problem, len(result.arms) > 1, terms.unit
     name, ratio = column_name(problem), "ratio per round" if problem.rounds else "ratio"
     titles = (
-        voice.arm,
-        f"{voice.reading}s",
+        terms.arm,
+        f"{terms.reading}s",
         unit.title(name),
         "" if problem.rounds else unit.title(f"true {name}"),  # rounds claim nothing about one arm
         unit.title("MAD") * (isinstance(result, Analysis) and problem.target not in ("mean", "share")),

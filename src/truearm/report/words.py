@@ -51,7 +51,7 @@ _QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
 _MAX_FACTOR = 1000  # times the present readings: more than that is not useful advice
 
 
-class Voice(NamedTuple):
+class Terms(NamedTuple):
     """The words for a result: for a reading, an arm and a better arm, and the unit of readings."""
 
     reading: str = "reading"
@@ -83,8 +83,8 @@ class Voice(NamedTuple):
         return f"{name}{sign}{text}" if text else name
 
 
-PLAIN = Voice()
-_RUN = Voice("run", "command")
+PLAIN = Terms()
+_RUN = Terms("run", "command")
 _TIME = _RUN._replace(best="fastest", better="faster", worse="slower")
 _METRICS = {
     "wall": _TIME,
@@ -93,17 +93,17 @@ _METRICS = {
 }
 
 
-def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
+def terms_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Terms:
     """Return the words for a metric of commands or Python statements."""
-    voice = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
+    terms = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
     conditions = result.conditions or {}
     arm = "statement" if "statements" in conditions else "revision" if "builds" in conditions else "command"
     several = conditions.get("builds") == "random" or "best_of" in conditions  # runs for one reading
-    reading = "reading" if several else voice.reading
-    return voice._replace(reading=reading, arm=arm, unit=unit)
+    reading = "reading" if several else terms.reading
+    return terms._replace(reading=reading, arm=arm, unit=unit)
 
 
-def default_voice(result: Result) -> Voice:
+def default_terms(result: Result) -> Terms:
     """Return the words for a result: of Python functions that were timed, or of readings with their unit."""
     conditions, unit = result.conditions or {}, unit_for("wall", result.arms, target=result.problem.target)
     if conditions.get("process") in ("fresh", "shared"):
@@ -124,7 +124,7 @@ def summarize(result: Result, **options: Any) -> str:  # noqa: ANN401 - those of
 def lines(
     result: Result,
     *,
-    voice: Voice | None = None,
+    terms: Terms | None = None,
     verbose: bool = False,
     alarms: bool = True,
     gate: Gate | None = None,
@@ -133,11 +133,11 @@ def lines(
 
     `verbose` adds what the answer means exactly and what else is known; pages show `alarms` apart.
     """
-    voice = default_voice(result) if voice is None else voice
-    summary = _Summary(result, voice)
+    terms = default_terms(result) if terms is None else terms
+    summary = _Summary(result, terms)
     gate = gate or judge_gate(result)
     answer, support = summary.parts() if gate is None or not result.total else summary.gate(gate)
-    notes = _notes(result, voice) if isinstance(result, Analysis) else ()
+    notes = _notes(result, terms) if isinstance(result, Analysis) else ()
     effort, details = [summary.effort()] if result.total else [], summary.details() if verbose else []
     parts = (answer, support, effort, [note for note, matters in notes if verbose or matters], details)
     paragraphs = [" ".join(filter(None, part)) for part in parts]
@@ -159,11 +159,11 @@ def standing(result: Result, arm: str, *, by: bool = False) -> str:
     return "excluded" if accuser is None else f"excluded by {name_of(accuser)}"
 
 
-def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> str:
+def headline(result: Result, terms: Terms = PLAIN, gate: Gate | None = None) -> str:
     """Return the answer in a few words."""
     gate = gate or judge_gate(result)
     if gate is not None:
-        return " ".join(_Summary(result, voice).gate(gate)[0])
+        return " ".join(_Summary(result, terms).gate(gate)[0])
     best, tie = name_of(result.best or ""), f", {names(result.may_tie)} may tie" * bool(result.may_tie)
     if result.control is not None:
         better, control = result.control.named("better"), name_of(result.control.arm)
@@ -175,8 +175,8 @@ def headline(result: Result, voice: Voice = PLAIN, gate: Gate | None = None) -> 
         Status.DOUBTFUL: "Doubtful: nothing is certified",
         Status.TOLERABLE: f"{best} is good enough",
         Status.INDISTINGUISHABLE: "Too close to call",
-        Status.EXHAUSTED: voice.no_winner,
-    }.get(result.status, f"{best} is {voice.best or 'best'}{tie}")
+        Status.EXHAUSTED: terms.no_winner,
+    }.get(result.status, f"{best} is {terms.best or 'best'}{tie}")
 
 
 def is_unmeasured(arm: Arm, problem: Problem) -> bool:
@@ -216,11 +216,11 @@ Paragraphs = tuple[list[str], list[str]]  # sentences of the answer, and of what
 class _Summary:
     """The sentences about one result."""
 
-    def __init__(self, result: Result, voice: Voice) -> None:
-        self.result, self.voice, self.problem = result, voice, result.problem
+    def __init__(self, result: Result, terms: Terms) -> None:
+        self.result, self.terms, self.problem = result, terms, result.problem
         self.conditions = result.conditions or {}
-        self.scope, self.readings = scope(self.conditions), f"{voice.reading}s"
-        self.lost = "failed, got lost or timed out" if voice.reading == "run" else "are missing or timed out"
+        self.scope, self.readings = scope(self.conditions), f"{terms.reading}s"
+        self.lost = "failed, got lost or timed out" if terms.reading == "run" else "are missing or timed out"
         builds = f" of these {'two ' * (len(self.problem.arms) == 2)}builds"
         self.sure = f"{confidence(self.problem)} sure" + builds * (self.conditions.get("builds") == "one")
         items, self.is_final = result.items, result.status is Status.INDISTINGUISHABLE
@@ -256,7 +256,7 @@ class _Summary:
 
     def _no_better(self) -> str:
         is_weak = self.result.status is Status.SEPARATED and self.problem.target != "wins"
-        return f" that no {self.voice.arm} is better" * (bool(self.result.ties) or is_weak)
+        return f" that no {self.terms.arm} is better" * (bool(self.result.ties) or is_weak)
 
     # The effort, details, alarms and doubts
 
@@ -272,11 +272,11 @@ class _Summary:
         ) * (self.conditions.get("process") == "shared")
         parts = [
             plural(max(result.pulls.values()), "round") if self.problem.rounds else "",
-            plural(result.total, "build" if self.scope else self.voice.reading),
+            plural(result.total, "build" if self.scope else self.terms.reading),
             plural(result.total * self.conditions["runs_per_build"], "run") if self.scope else "",
-            f"each the {self.voice.best or 'best'} of {best_of} runs" if best_of and not self.scope else "",
+            f"each the {self.terms.best or 'best'} of {best_of} runs" if best_of and not self.scope else "",
             "" if units is None else f"one per {name_of(units.name)}",
-            "" if self.voice.elapsed is None else seconds(self.voice.elapsed),
+            "" if self.terms.elapsed is None else seconds(self.terms.elapsed),
         ]
         return f"{', '.join(filter(None, parts))}.{shared}"
 
@@ -286,7 +286,7 @@ class _Summary:
         if self.problem.target != "wins" or best is None or self.problem.handicap is not None or not is_strict:
             return []
         rivals = [name_of(arm) for arm in self.problem.arms if arm != best]
-        against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
+        against = rivals[0] if len(rivals) == 1 else f"every other {self.terms.arm}"
         return [f"Certified: {name_of(best)} wins more than half of the rounds against {against}."]
 
     def alarms(self, *, verbose: bool) -> list[str]:
@@ -300,7 +300,7 @@ class _Summary:
         """Return the first alarm of each kind and the number of the others; all with `verbose`."""
         kinds = {a.kind: a for a in reversed(alarms)}
         shown = list(alarms) if verbose else list(kinds.values())[::-1][:_MAX_ALARMS]
-        sentences = [alarm(a, self.problem, self.voice) for a in shown]
+        sentences = [alarm(a, self.problem, self.terms) for a in shown]
         if more := len(alarms) - len(shown):
             sentences[-1] += f" {plural(more, f'more {noun}')}."
         return sentences
@@ -322,7 +322,7 @@ class _Summary:
         )
 
     def _only_arm(self) -> Paragraphs:
-        arm, problem, total = self.result.arms[0], self.problem, plural(self.result.total, self.voice.reading)
+        arm, problem, total = self.result.arms[0], self.problem, plural(self.result.total, self.terms.reading)
         name = target_name(problem)
         if arm.n and is_unmeasured(arm, problem):
             return [f"{name_of(arm.name)} has no {name}: half or more of {total} {self.lost}."], []
@@ -331,24 +331,24 @@ class _Summary:
             return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts()
         if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
             return [answer, f"{total} {'does' if arm.n == 1 else 'do'} not bound the true one."], []
-        how, assumed = " no matter when you stop", assuming(problem.declared, self.voice.reading)
+        how, assumed = " no matter when you stop", assuming(problem.declared, self.terms.reading)
         if self.result.design == "fixed":
             how, assumed = "", f"{assumed} and the number of {self.readings} was fixed in advance"
         return [answer], [f"{self.sure}{how}, assuming {assumed}."]
 
     def _show_value(self, arm: Arm) -> str:
-        return self.voice.unit.attach(value(arm.observed, self.problem, self.voice.unit))
+        return self.terms.unit.attach(value(arm.observed, self.problem, self.terms.unit))
 
     def _interval(self, arm: Arm) -> str:
         """Return the observed value and where the true one is."""
-        unit = self.voice.unit
+        unit = self.terms.unit
         low, high = ends(arm.low, arm.high, self.problem, unit)
         where = {
             (True, True): f"between {low} and {unit.attach(high)}",
             (True, False): f"at least {unit.attach(low)}",
             (False, True): f"at most {unit.attach(high)}",
         }.get((math.isfinite(arm.low), math.isfinite(arm.high)))
-        clean = f" if no {self.voice.reading} is bad" * (self.problem.contamination is None)
+        clean = f" if no {self.terms.reading} is bad" * (self.problem.contamination is None)
         return self._show_value(arm) + (f", true {target_name(self.problem)} {where}{clean}" if where else "")
 
     # What the best arm is called
@@ -367,11 +367,11 @@ class _Summary:
         """Return the predicate of the best arm: is fastest, or has the highest median; "be" after "may"."""
         has, is_ = ("have", "be") if verb else ("has", "is")
         if self.problem.target == "wins":
-            return f"{is_} {self.voice.best or 'best'}"
-        if not self.voice.best or self.problem.target == "share":
+            return f"{is_} {self.terms.best or 'best'}"
+        if not self.terms.best or self.problem.target == "share":
             return f"{has} the {self._goal(seen)}"
         level = "" if self.problem.quantile == 0.5 else f" at the {target_name(self.problem)}"
-        return f"{is_} {self.voice.best}{level}"
+        return f"{is_} {self.terms.best}{level}"
 
     # Certified, separated, tolerable
 
@@ -387,12 +387,12 @@ class _Summary:
         head = f"{best} {self._is_best(seen)}{self.scope}"
         if result.ties:
             head = f"{best} tie for {self._is_best('observed ').removeprefix('has ').removeprefix('is ')}"
-        leads = [lead(one, problem, self.voice) for one in near[:_MAX_RIVALS]]
+        leads = [lead(one, problem, self.terms) for one in near[:_MAX_RIVALS]]
         more = len(near) - len(leads)
         far = join(leads) + f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind" * (more > 0)
         if problem.target == "mean" and not result.ties:
             mean = next(arm.observed for arm in result.arms if arm.name == result.best)
-            far = ", ".join(filter(None, [self.voice.measure(mean, 0.001), far]))
+            far = ", ".join(filter(None, [self.terms.measure(mean, 0.001), far]))
         lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
         late = f"; too many {self.readings} of {names(lost)} {self.lost}" if lost else ""
         tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
@@ -400,9 +400,9 @@ class _Summary:
 
     def _basis(self) -> str:
         """Return what an answer rests on, as the words after "95% sure,"."""
-        problem, arm, wins = self.problem, self.voice.arm, self.problem.target == "wins"
+        problem, arm, wins = self.problem, self.terms.arm, self.problem.target == "wins"
         order = self.conditions.get("order")
-        alike = f"for any {'load' if self.voice.better else 'disturbance'} that treats the {arm}s alike"
+        alike = f"for any {'load' if self.terms.better else 'disturbance'} that treats the {arm}s alike"
         bad = self._contamination()
         if wins and problem.contamination is None:
             bad = f"bad {self.readings} do not change which {arm} wins more rounds"
@@ -426,8 +426,8 @@ class _Summary:
         """Return what is assumed about bad readings, or wrong scores."""
         declared = self.problem.contamination
         if self.problem.target != "mean" or declared is None:
-            return assuming(declared, self.voice.reading)
-        wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.voice.arm} are wrong"
+            return assuming(declared, self.terms.reading)
+        wrong = f"at most {percent(declared.eps, ROUND_FLOOR)} of the scores of each {self.terms.arm} are wrong"
         return wrong if declared.eps else "the scores are as given"
 
     def _breakdown(self, opening: str = "Still holds", point: float | None = None) -> str:
@@ -438,20 +438,20 @@ class _Summary:
             return ""
         bad = f"{self.readings} were bad"
         if self.problem.target == "mean":
-            bad = f"scores of each {self.voice.arm} are wrong"
+            bad = f"scores of each {self.terms.arm} are wrong"
         return f"{opening} if up to {breakdown_percent(point)} of the {bad}."
 
     def _tolerable(self) -> list[str]:
-        result, problem, voice = self.result, self.problem, self.voice
-        best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, voice.unit)
-        within = distance(result.tolerance, problem, voice.unit)
+        result, problem, terms = self.result, self.problem, self.terms
+        best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, terms.unit)
+        within = distance(result.tolerance, problem, terms.unit)
         known = f" (tolerance {asked})" * (within != asked and bool(problem.tolerance))
         head = f"{best} is within {within} of the {self._goal()}{known}."
         if result.tolerance == math.inf:  # bounds on effective gaps alone (extensions E3)
             head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
         elif problem.target == "wins":
             # an arm that another one ruled out may beat the best one: wins in rounds need not be transitive
-            rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
+            rival = f"the best {terms.arm}" if is_handed_on(result) else f"every other {terms.arm}"
             head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
         others = [arm for arm in result.candidates if arm != result.best]
         return [head, f"{names(others)} may be better, but by no more than that." * bool(others)]
@@ -459,7 +459,7 @@ class _Summary:
     def _against_handicap(self, handicap: Handicap) -> str:
         """Return how an arm compares with the one that must be better by more than a tolerance."""
         other = next(arm for arm in self.problem.arms if arm != handicap.arm)
-        than, much = name_of(handicap.arm), amount(handicap.tolerance, self.voice.unit)
+        than, much = name_of(handicap.arm), amount(handicap.tolerance, self.terms.unit)
         if self.result.best == handicap.arm:
             return f"{name_of(other)} is worse than {than} by {much} or more."
         return f"{name_of(other)} is not worse than {than} by more than {much}."
@@ -475,7 +475,7 @@ class _Summary:
             needs = f"a tolerance in percent needs positive readings; pass it in the unit of those of {base}"
             return [f"UNSURE: {needs}."], []
         others = [arm for arm in self.problem.arms if arm != found.baseline]
-        much = "" if handicap is None else f" by more than {amount(handicap.tolerance, self.voice.unit)}"
+        much = "" if handicap is None else f" by more than {amount(handicap.tolerance, self.terms.unit)}"
         if found.verdict != "UNSURE":
             arms, than = others, f"not worse than {base}{much}" if much else f"better than {base}"
             if found.verdict == "FAIL":
@@ -501,7 +501,7 @@ class _Summary:
         result, problem = self.result, self.problem
         if self.is_final and Judge.of(problem, ()).is_hopeless:
             return [self._hopeless()], []
-        no_winner = "No winner" if self.is_final or not result.candidates else self.voice.no_winner
+        no_winner = "No winner" if self.is_final or not result.candidates else self.terms.no_winner
         arms, out = names(result.candidates, "or"), len(problem.arms) - len(result.candidates)
         excluded = f"; {plural(out, 'other')} ruled out" * (0 < out < len(problem.arms))
         failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing" and self.is_final}
@@ -509,14 +509,14 @@ class _Summary:
         lost = [arm.name for arm in left if arm.name in failing or (arm.n and is_unmeasured(arm, problem))]
         if lost and (self.is_final or len(lost) == len(left)):
             head = f"No winner: too many {self.readings} of {names(lost)} {self.lost}{excluded}."
-            why = "Allow more time, or find out why." if self.voice.reading == "run" else "Find out why."
+            why = "Allow more time, or find out why." if self.terms.reading == "run" else "Find out why."
             return [head, why], self._would_decide()
         apart = self._interval_apart()
         if apart and not (out or self.is_final):
             return [f"{no_winner}: {apart}"], self._would_decide()
         head = f"{arms} may {self._is_best(verb='may')}{excluded}" if arms else "no arm is left"
         if self.is_final:
-            eps, within = problem.declared.eps, distance(problem.tolerance.amount, problem, self.voice.unit)
+            eps, within = problem.declared.eps, distance(problem.tolerance.amount, problem, self.terms.unit)
             which = f"which {self._is_best()}{f' within {within}' * bool(problem.tolerance)}"
             head = f"{names(result.candidates)} are too close to tell {which}"
             head += f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
@@ -533,9 +533,9 @@ class _Summary:
         head = f"{name_of(arm.name)} looks best ({self._show_value(arm)})"
         if math.isinf(result.tolerance):
             return f"{head}."
-        far = f" and is at most {distance(result.tolerance, problem, self.voice.unit)} from the best"
-        far = far if result.tolerance else f", and no other {self.voice.arm} is better"
-        clean = f", if no {self.voice.reading} is bad" * (problem.contamination is None)
+        far = f" and is at most {distance(result.tolerance, problem, self.terms.unit)} from the best"
+        far = far if result.tolerance else f", and no other {self.terms.arm} is better"
+        clean = f", if no {self.terms.reading} is bad" * (problem.contamination is None)
         return f"{head}{far} ({self.sure}{clean})."
 
     def _interval_apart(self) -> str:
@@ -550,7 +550,7 @@ class _Summary:
 
     def _between(self, subject: str, rival: str) -> str:
         """Return how far one arm may be ahead of another or behind it, rounded outward; "" if that is open."""
-        result, problem, ahead, behind = self.result, self.problem, self.voice.better, self.voice.worse
+        result, problem, ahead, behind = self.result, self.problem, self.terms.better, self.terms.worse
         if problem.contamination is None or problem.target == "share" or getattr(result, "coarse", None):
             return ""
         ratio = next((r for r in ratios(result, subject) if r.arm == rival), None)
@@ -584,14 +584,14 @@ class _Summary:
         estimate = getattr(result.breakdown_estimate, declared.adversary.value)
         eps = math.floor(10000 * point) / 10000 if point else 0.0
         if 0 < eps < declared.eps and result.leader is not None and self.problem.handicap is None:
-            text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
-            option, leader = self.voice.option("contamination", text), name_of(result.leader)
+            text = percent(eps, ROUND_FLOOR) if self.terms.options else f"{eps:.4g}"
+            option, leader = self.terms.option("contamination", text), name_of(result.leader)
             sentences.append(f"{option} decides this: {leader} {self._is_best()}.")
         if estimate and estimate < declared.eps and not self.is_list_over:
             only = f"only if fewer than {percent(estimate, digits=2)} were bad (an estimate)"
             sentences.append(f"Even unlimited {self.readings} would decide this {only}.")
         elif isinstance(result, Analysis) and not self.is_final and (not sentences or result.needed):
-            sentences.append(more_readings(result, self.voice.reading))
+            sentences.append(more_readings(result, self.terms.reading))
         return sentences
 
     def _tie_of_all(self) -> Paragraphs:
@@ -613,10 +613,10 @@ class _Summary:
 
     def _against_control(self, control: Control) -> Paragraphs:
         result, better, beaten, left = self.result, *map(control.named, ("better", "not better", "open"))
-        word, reference = self.voice.better or "better", name_of(control.arm)
+        word, reference = self.terms.better or "better", name_of(control.arm)
         head = f"{names(better)} {is_or_are(better)} {word} than {reference}."
-        answer = head if better else f"No {self.voice.arm} is shown to be {word} than {reference}."
-        much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(self.problem.tolerance)
+        answer = head if better else f"No {self.terms.arm} is shown to be {word} than {reference}."
+        much = f" by more than {amount(self.problem.tolerance, self.terms.unit)}" * bool(self.problem.tolerance)
         support = [
             *(self._control_support(control) if better else ()),
             f"{names(beaten)} {is_or_are(beaten)} not {word}{much} ({self.sure}, on its own)." * bool(beaten),
@@ -631,8 +631,8 @@ class _Summary:
         better, declared = control.named("better"), self.problem.declared
         sure = f"{self.sure}{' of all of it' * (len(better) > 1)}"
         if control.method == "fdr":
-            mean, named = percent(self.problem.error, ROUND_CEILING), self.voice.better or "better"
-            sure = f"On average at most {mean} of the {self.voice.arm}s named {named} are not"
+            mean, named = percent(self.problem.error, ROUND_CEILING), self.terms.better or "better"
+            sure = f"On average at most {mean} of the {self.terms.arm}s named {named} are not"
         yield f"{sure}, assuming {self._contamination()}."
         found = [getattr(v.breakdown, declared.adversary.value) for v in control.variants if v.arm in better]
         if None not in found and min(found) >= declared.eps:  # step-down may need less at eps than this does
@@ -654,7 +654,7 @@ def _failures(result: Result) -> Iterator[str]:
         yield f"{name_of(arm)} failed on {items} ({why}): missing, counted at the worst."
 
 
-def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
+def lead(one: Lead, problem: Problem, terms: Terms = PLAIN) -> str:
     """Return how far the best arm is from another one, rounded to the safe side."""
     rival, goal = name_of(one.than), problem.goal
     that = {"wins": f"the reading of {rival}", "mean": rival}.get(problem.target, f"that of {rival}")
@@ -664,30 +664,30 @@ def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
         return f"{points(one.observed, digits=3)} above {that}{sure}"
     if one.scale == "difference":
         least = one.at_least or 0.0
-        sure = f" (at least {number(least / voice.unit.size, least / voice.unit.size / 10, ROUND_FLOOR)})"
+        sure = f" (at least {number(least / terms.unit.size, least / terms.unit.size / 10, ROUND_FLOOR)})"
         side = "above" if goal == "max" else "below"
-        return f"{voice.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * bool(least > 0)}"
+        return f"{terms.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * bool(least > 0)}"
     times, sure = f"{factor(one.observed)}x", least_factor(one.at_least, one.observed)
-    if voice.better:
-        return f"{times} {voice.better} than {rival}{sure}"
+    if terms.better:
+        return f"{times} {terms.better} than {rival}{sure}"
     return f"{times} {that}{sure}" if goal == "max" else f"{that} is {times} as high{sure}"
 
 
 # What the readings contradict
 
 
-def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
+def alarm(one: Alarm, problem: Problem, terms: Terms = PLAIN) -> str:
     """Return what in the readings contradicts an assumption, and what to do about it."""
     arm, column, name = name_of(one.arm), name_of(one.detail), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = assuming(problem.contamination)
     if problem.contamination is None or problem.is_blind:
         declared = f"{assuming(UNDECLARED)} (the default, because no share was declared)"
-    widen = f"widen it ({voice.option('between')})"
-    between = "" if problem.between is None else f" {span(problem.between, voice.unit)}"
+    widen = f"widen it ({terms.option('between')})"
+    between = "" if problem.between is None else f" {span(problem.between, terms.unit)}"
     lost = f"missing or outside the plausible range{between}: {widen}" if between else "missing: find out why"
-    values = "".join(f" {voice.measure(x)}" for x in one.values)
-    unit = voice.option("unit", column if voice.options else repr(column))
+    values = "".join(f" {terms.measure(x)}" for x in one.values)
+    unit = terms.option("unit", column if terms.options else repr(column))
     return {
         "dependence": _dependence(one, problem),
         "missing": f"{some} are missing, more than chance explains if {declared}. They count at their worst: find "
@@ -708,7 +708,7 @@ def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
         f"{count(one.n)} are bad, or the arm itself changed; but the decision holds only for a share of up to "
         f"{one.detail} bad readings, so it is not supported. Find out what changed.",
         "ties": f"{some} equal its {name}{values}: arms that share this value cannot be told apart"
-        f"{_tie_remedy(one.detail, voice)}.",
+        f"{_tie_remedy(one.detail, terms)}.",
     }[one.kind]
 
 
@@ -729,16 +729,16 @@ def _dependence(one: Alarm, problem: Problem) -> str:
     )
 
 
-def _tie_remedy(decides: str, voice: Voice) -> str:
+def _tie_remedy(decides: str, terms: Terms) -> str:
     """Return what to do about a tie: compare shares if that decides, else measure more finely."""
     if decides == "binary":
-        share = voice.option("at_least", "1")
+        share = terms.option("at_least", "1")
         return f" by their medians: the values are 0 or 1, so compare the share of ones ({share})"
     if not decides:
         return ", so record more digits if the instrument has them"
     name, _, limit = decides.partition("=")
     share = f"the share of readings {name.replace('_', ' ')} {limit}"
-    return f" by it, but {share} decides ({voice.option(name, limit)})"
+    return f" by it, but {share} decides ({terms.option(name, limit)})"
 
 
 # Analyses
@@ -760,17 +760,17 @@ def _is_binary(result: Result) -> bool:
     return all(x in (0, 1) for x in known)
 
 
-def _notes(result: Analysis, voice: Voice) -> Iterator[Note]:
+def _notes(result: Analysis, terms: Terms) -> Iterator[Note]:
     problem, missing, outside = result.problem, sum(result.missing.values()), sum(result.outside.values())
     yield from ((text, True) for text in tiers(result.tiers, problem))
     if problem.between is not None and outside:
         fate = "count as bad ones" if outside > 1 else "counts as a bad one"
-        some = f"{plural(outside, 'reading')} outside {span(problem.between, voice.unit)}"
+        some = f"{plural(outside, 'reading')} outside {span(problem.between, terms.unit)}"
         yield f"{some} {fate} ({_by_arm(result.outside)}).", True
     if result.units is not None:
         yield from _unit_notes(result.units, problem)
     if problem.target == "wins" and _is_binary(result):
-        means = voice.option("score_range", "0 1" if voice.options else "(0, 1)")
+        means = terms.option("score_range", "0 1" if terms.options else "(0, 1)")
         tie = "Readings are 0 or 1, so most rounds tie, which counts against the winner"
         yield f"{tie}: {means} compares means.", True
     if missing:
@@ -837,7 +837,7 @@ def tiers(found: Tiers | None, problem: Problem) -> list[str]:
     return [f"{head}; {order} ({confidence(problem)} sure of all of it).", *([skipped] if found.skipped else [])]
 
 
-def quality(result: Result, voice: Voice = PLAIN) -> str:
+def quality(result: Result, terms: Terms = PLAIN) -> str:
     """Return how good most true readings of the leader are."""
     known = {point.share: point.x for point in result.quality}
     better = "or more" if result.problem.goal == "max" else "or less"
@@ -845,18 +845,18 @@ def quality(result: Result, voice: Voice = PLAIN) -> str:
     if not shares or result.leader is None:
         return ""
     whose = f" of {name_of(result.leader)}'s true readings"
-    values = [f"are {voice.measure(known[x])} {better}" for x in shares]
+    values = [f"are {terms.measure(known[x])} {better}" for x in shares]
     parts = [f"{percent(x)}{whose * (i == 0)} {values[i]}" for i, x in enumerate(shares)]
     return f"At least {', '.join(parts)}."
 
 
-def breakdowns(result: Result, voice: Voice = PLAIN) -> str:
+def breakdowns(result: Result, terms: Terms = PLAIN) -> str:
     """Return up to which share of bad readings the leader is certified, by adversary."""
     found = [0.0 if point is None else point for point in result.breakdown]
     if not found[0] or result.leader is None or len(result.arms) == 1:
         return ""
     first, second, third = map(breakdown_percent, found)
     return (
-        f"{name_of(result.leader)} is first if up to {first} of the {voice.reading}s were bad ({second} if an "
+        f"{name_of(result.leader)} is first if up to {first} of the {terms.reading}s were bad ({second} if an "
         f"adversary sees the true ones; {third} if it also picks which to change)."
     )

@@ -96,8 +96,8 @@ def live(hosted: HostedStudy) -> models.Live:
     else:
         done, result = study.done or hosted.passive, hosted.result()
         ended = study.done and result.status is Status.EXHAUSTED
-        title, voice = ("Ended without a decision", PLAIN._replace(ended=True)) if ended else (None, PLAIN)
-        found = parts(result, hosted.readings, certificate=done, title=title, voice=voice)
+        title, terms = ("Ended without a decision", PLAIN._replace(ended=True)) if ended else (None, PLAIN)
+        found = parts(result, hosted.readings, certificate=done, title=title, terms=terms)
         # the pages of the service allow no inline styles: their script sets them
         sections, picture = found.sections.replace(' style="', ' data-style="'), found.picture
         answer, words = (found.title, found.summary) if done else (_so_far(hosted), "")
