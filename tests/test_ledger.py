@@ -18,6 +18,7 @@ import truearm as ta
 from entry import commit, git, truearm, wait_for
 from truearm.claims.gates import weight
 from truearm.ledger import read_ledger
+from truearm.store import StoreError
 
 
 def verify_ledger(path):
@@ -45,6 +46,19 @@ def test_levels_follow_the_verdicts(tmp_path):
     with ta.Ledger(tmp_path / "good.db", expected=5, delta=0.5) as ledger:  # gate 6 had a level of 0.73
         gates = [ledger.accept(str(n), lambda: 9.0, lambda: 10.0, goal="min") for n in range(6)]
         assert (gates[-1].level, gates[-1].verdict) == (0.49, "accepted")
+
+
+@pytest.mark.parametrize("then", ["", "another ledger"])
+def test_a_ledger_whose_file_is_gone_opens_no_gate(tmp_path, then):
+    with ta.Ledger(tmp_path / "l.db", expected=5) as ledger:
+        ledger.accept("a", lambda: 9.0, lambda: 10.0, goal="min")
+        for file in tmp_path.iterdir():
+            file.unlink()
+    if then:
+        ta.Ledger(tmp_path / "l.db", expected=5).close()
+    with pytest.raises(StoreError, match=r"unable to open|was replaced"):
+        ledger.accept("b", lambda: 9.0, lambda: 10.0, goal="min")
+    assert (tmp_path / "l.db").exists() == bool(then)
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(9.0, "accepted"), (9.9, "undecided"), (11.0, "not better")])

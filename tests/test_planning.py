@@ -59,7 +59,6 @@ def test_pilot_data_needs_no_family():
     found, supposed = plan(pilot=pilot), plan(arms=2, gap=0.5)
     assert found.clean.lower_bound == pytest.approx(supposed.clean.lower_bound, rel=0.5)
     assert found.algorithm1.sharp is None
-    assert not found.applicable
     assert "Algorithm" not in str(found)
     assert found.gaps[0] == pytest.approx(0.5, abs=0.1)
 
@@ -175,7 +174,6 @@ def test_shares_are_planned_by_the_gap_between_them():
     assert found.clean.largest_eps == pytest.approx(0.2)
     assert found.worst.lower_bound > found.clean.lower_bound
     assert not plan(arms=2, share=0.6, gap=0.1, contamination=0.1).identifiable
-    assert not found.applicable
 
 
 def test_the_largest_eps_of_a_plan_for_shares_is_where_it_ceases_to_be_decidable():
@@ -216,7 +214,6 @@ def test_a_plan_in_rounds_is_blind_by_default():
     found = plan(arms=2, gap=0.5, rounds=True)
     assert found.to_dict()["contamination"] == "blind"
     assert "side by side, in random order (an estimate)" in str(found)
-    assert not found.applicable
     with pytest.raises(InvalidArgument, match="remove share or rounds"):
         plan(share=0.6, gap=0.1, rounds=True)
     done = CliRunner().invoke(main, ["plan", "--rounds", "--arms", "2", "--json"])

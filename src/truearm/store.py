@@ -210,7 +210,9 @@ class Database:
         """Close all connections; what is asked later opens the file again."""
         while self._idle:
             self._idle.pop().close()
-        self._stat = self._stat and _stat(self.path)  # closing made a checkpoint
+        stat = _stat(self.path)
+        if self._stat is not None and stat is not None and stat[:2] == self._stat[:2]:
+            self._stat = stat  # closing made a checkpoint
 
     def exists(self) -> bool:
         """Return False if there is no file yet, or one without tables; raise if it is not one of ours."""
